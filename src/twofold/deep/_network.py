@@ -126,7 +126,7 @@ class Network(Model):
         if isinstance(self.learning_rate, Real):
             raise InputError(
                 f"learning_rate={self.learning_rate!r} of {type(self).__name__} is a number: give it as "
-                "learning_rate_init. learning_rate is how it falls, by name."
+                "learning_rate_init. learning_rate is the name of a schedule."
             )
         super()._validate_params()
 
@@ -167,7 +167,7 @@ class Network(Model):
             right = isinstance(w, np.ndarray) and w.dtype.kind == "f" and w.shape == shape
             require(
                 right,
-                f"is damaged: weights_.{key} of {name} has shape {getattr(w, 'shape', None)}, and {shape} belongs.",
+                f"is damaged: weights_.{key} of {name} has shape {getattr(w, 'shape', None)}, expected {shape}.",
             )
 
     def _build_with(self, seed: int) -> Any:
@@ -317,7 +317,7 @@ class ImageModel(ImageNetwork):
         return None
 
     def _check_result(self, pixels: np.ndarray) -> None:
-        """Set what follows from the trained network, and warn of what went wrong."""
+        """Set attributes that follow from the trained network, and warn of a collapse."""
 
 
 def choose_shape(d: int, image_shape: tuple[int, ...] | None) -> tuple[int, ...]:
@@ -372,11 +372,11 @@ def build_dense(sizes: list[int], activation: str, dropout: float = 0.0, last: b
     return network
 
 
-def check_layer_sizes(name: str, wish: Any) -> list[int]:
+def check_layer_sizes(name: str, value: Any) -> list[int]:
     """Units of each layer, checked: a whole number is one layer."""
-    sizes: list[Any] = [wish] if isinstance(wish, Integral) else list(wish)
+    sizes: list[Any] = [value] if isinstance(value, Integral) else list(value)
     if not all(isinstance(s, Integral) and not isinstance(s, bool) and int(s) > 0 for s in sizes):
-        raise InputError(f"{name}={wish!r}: give the units of each layer, whole numbers of at least 1, as (128, 64).")
+        raise InputError(f"{name}={value!r}: give the units of each layer, whole numbers of at least 1, as (128, 64).")
     return [int(s) for s in sizes]
 
 
@@ -388,9 +388,9 @@ def check_count(name: str, value: Any, low: int = 1) -> int:
 
 
 def init_weights(module: nn.Module, activation: str) -> None:
-    """Weights that neither blow up nor fade from layer to layer: He et al. 2015 for ReLU, Glorot & Bengio 2010 else.
+    """Draw weights that keep the variance from layer to layer: He et al. 2015 for ReLU, Glorot & Bengio 2010 else.
 
-    Biases are as torch draws them, not zero: with one input column all kinks of the ReLUs would lie at one place.
+    Biases are those that torch draws, not zero: with one input column all ReLUs would have their kink at one place.
     """
     for m in module.modules():
         if isinstance(m, (nn.Linear, nn.Conv2d, nn.ConvTranspose2d)):
@@ -401,23 +401,23 @@ def init_weights(module: nn.Module, activation: str) -> None:
 
 
 class Dropout(nn.Module):
-    """In training a share of the numbers is silent, and the others are raised so that the mean stays.
+    """In training a share of the numbers is set to 0, and the others are raised so that the mean stays.
 
-    Four draws come from one random word, in steps of 2⁻¹⁶: torch's own dropout takes a word for each, and most of its
-    time for that.
+    Four draws come from one random word, in steps of 2⁻¹⁶: torch's own dropout takes a word for each, which is most
+    of its time.
     """
 
     def __init__(self, share: float):
         super().__init__()
-        self.silent = min(round(2**16 * share), 2**16 - 1)
+        self.threshold = min(round(2**16 * share), 2**16 - 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        if not self.training or not self.silent:
+        if not self.training or not self.threshold:
             return x
         n = x.numel()
         words = torch.empty(-(-n // 4), dtype=torch.int64, device=x.device).random_(-(2**63), None)
-        kept = words.view(torch.int16)[:n].reshape(x.shape) >= self.silent - 2**15
-        return x * kept.to(x.dtype).mul_(2**16 / (2**16 - self.silent))
+        kept = words.view(torch.int16)[:n].reshape(x.shape) >= self.threshold - 2**15
+        return x * kept.to(x.dtype).mul_(2**16 / (2**16 - self.threshold))
 
 
 class Standard(nn.Module):

@@ -5,7 +5,7 @@
     adagrad    s ← s + g²                 θ ← θ − η g / (√s + ε)        Duchi, Hazan & Singer 2011
     adam       m ← β₁m + (1 − β₁)g,  s ← β₂s + (1 − β₂)g²               Kingma & Ba 2015
                θ ← θ − η √(1 − β₂ᵗ) / (1 − β₁ᵗ) · m / (√s + ε)
-    adamw      as adam, with the decay apart: θ ← θ − ηλθ               Loshchilov & Hutter 2019
+    adamw      as adam, with separate decay: θ  ← θ − ηλθ               Loshchilov & Hutter 2019
 
 All but adamw add λθ to g, the gradient of ½λ‖θ‖², where λ is alpha over the rows of the batch. Torch's fused kernels
 make the step. Around them its optimizer classes do so much for every parameter that a small network would spend a tenth

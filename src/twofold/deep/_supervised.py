@@ -90,11 +90,11 @@ class Supervised(Network):
         self._record(end, continues, len(rows) - len(held))
 
     def _select_columns(self, rows: np.ndarray, continues: bool, once: bool) -> np.ndarray:
-        """The columns that the network looks at."""
+        """The columns that the network reads."""
         return rows
 
     def _record(self, end: State, continues: bool, n_rows: int) -> None:
-        """Set what follows from the history."""
+        """Set the attributes that follow from the history."""
 
     def _previous_fit(self, once: bool) -> PreviousFit:
         """Values with which training continues."""
@@ -106,7 +106,7 @@ class Supervised(Network):
             return self._copy()
         except RuntimeError as error:
             raise InputError(
-                f"{type(self).__name__} goes on from its last fit, whose layers had other sizes. Set warm_start=False, "
+                f"{type(self).__name__} continues its last fit, whose layers had other sizes. Set warm_start=False, "
                 "or the sizes that it had."
             ) from error
 
@@ -145,7 +145,7 @@ class Supervised(Network):
         raise NotImplementedError
 
     def _parts(self, loss: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """A batch's loss, and what is noted of it."""
+        """A batch's loss, and the parts to note."""
         return loss, {}
 
     def _unit(self, module: Any) -> float:
@@ -169,7 +169,7 @@ class Classifier(ClassifierMixin, Supervised):
         """Learn from X, a row or an image each, and their classes y (n,), or sets of labels y (n,L) of 0 and 1.
 
         A table y (n,L) of probabilities is a soft target: of the classes 0 … L − 1 if every row has the sum 1, else of
-        labels that come and go on their own.
+        independent labels.
         """
         return self._fit_classes(X, y, sample_weight, None, False)
 
@@ -274,7 +274,7 @@ def _is_shares(y: np.ndarray) -> bool:
 
 
 def count_columns(y: Any) -> int:
-    """Columns of a table, 1 of anything else."""
+    """The number of columns of a table, else 1."""
     try:
         shape = np.shape(y)
     except ValueError:  # lists of several lengths

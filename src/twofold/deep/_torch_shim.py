@@ -4,7 +4,7 @@
     adam        a step of adam  the fused kernels under torch.optim.Adam(fused=True) and AdamW(fused=True)
 
 Around both, torch spends as long as on a small layer. The private way is taken if the installed torch has it and it
-gives what the documented way gives, which is tried once, at import.
+gives the results of the documented way, which is tried once, at import.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ADAM: dict[str, Any] = {"amsgrad": False, "maximize": False}
 
 
 class Documented:
-    """Both by what torch documents."""
+    """Both by documented functions of torch."""
 
     @staticmethod
     def gradients(loss: Tensor, start: Tensor, parameters: Sequence[Tensor]) -> Sequence[Tensor]:
@@ -48,7 +48,7 @@ class Documented:
 
 
 class Private(Documented):
-    """Both by what torch keeps to itself."""
+    """Both by private functions of torch."""
 
     @staticmethod
     def gradients(loss: Tensor, start: Tensor, parameters: Sequence[Tensor]) -> Sequence[Tensor]:

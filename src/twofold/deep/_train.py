@@ -57,10 +57,10 @@ class Player(NamedTuple):
 
 
 class State(NamedTuple):
-    """What an epoch changes."""
+    """Everything that an epoch changes."""
 
     weights: np.ndarray  # all parameters and buffers, one after the other
-    memory: np.ndarray  # what the optimizers remember
+    memory: np.ndarray  # of the optimizers
     rate: float = 0.0  # the learning rate, where it does not fall by a plan
     best: float = math.inf  # the least objective of an epoch, or minus the best score on rows held out
     stale: int = 0  # epochs in a row that were not better by tol
@@ -68,7 +68,7 @@ class State(NamedTuple):
 
 
 class PreviousFit(NamedTuple):
-    """What earlier fits have left, for one that goes on from there."""
+    """Values of earlier fits, for one that continues from there."""
 
     epochs: int = 0
     rows: int = 0  # read in training, each as often as it was
@@ -94,8 +94,8 @@ def train(
 ) -> State:
     """Train for up to ``model.max_iter`` epochs on tensors of equally many rows, and set ``weights_`` and the history.
 
-    `note` may look at the parts of an epoch, warn, and return more columns of the history. `judge` scores the module on
-    rows held out, of which the best epoch is kept. `once` is a single epoch of a stream: a learning rate that falls by
+    `note` receives the parts of an epoch and returns more columns of the history. `judge` scores the module on rows
+    held out, of which the best epoch is kept. `once` is a single epoch of a stream: a learning rate that falls by
     a plan stays where it begins. The reported objective is multiplied by `unit`. `run` goes to the loop.
     """
     n, data = len(data[0]), move_to_device(model, module, data)
@@ -137,7 +137,7 @@ def train(
     start = copy_state(module, optimizers)._replace(rate=float(model.learning_rate_init))
     if before.state is not None:
         start = start._replace(best=before.state.best, stale=before.state.stale)
-        if len(before.state.memory) == len(start.memory):  # those of a stream go on, others begin again
+        if len(before.state.memory) == len(start.memory):  # a stream continues, other fits begin again
             start = start._replace(memory=before.state.memory, rate=before.state.rate)
     with limit_threads(batch_rows(model, n) * len(flatten(list(module.parameters())))):
         return loop.run(
@@ -145,7 +145,7 @@ def train(
             sweep,
             start,
             max_iter=epochs,
-            tol=-math.inf,  # `compare_with_best` decides: one epoch of a noisy objective says little about the end
+            tol=-math.inf,  # `compare_with_best` decides: one epoch of a noisy objective does not show convergence
             fitted=lambda state: {"weights_": name_weights(state.kept if len(state.kept) else state.weights, module)},
             seed=seed,
             advice="Raise max_iter or tol",
@@ -287,7 +287,7 @@ def train_by_lbfgs(
 
 
 def copy_state(module: nn.Module, optimizers: list[Optimizer]) -> State:
-    """A copy of all weights, and of what the optimizers remember."""
+    """A copy of all weights, and of the memory of the optimizers."""
     return State(flatten(list(module.state_dict().values())), flatten(list_memory(optimizers)))
 
 

@@ -233,8 +233,8 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
         return self.inverse_transform(self.transform(X))
 
     def heldout_score(self, X: Table, y: Any = None) -> float:
-        """Minus the mean squared error of a hidden number: hidden ones begin at their mean and are drawn
-        through the code repeatedly, until the known and the drawn numbers agree."""
+        """Minus the mean squared error of a hidden number. Hidden numbers start at their mean and pass
+        through the code repeatedly, until the known and the hidden numbers agree."""
         _, rows, _ = self._rows(self._flatten_images(X, False))
         module: Any = self.module_
         middle, total = module.centre.cpu().numpy(), 0.0

@@ -46,7 +46,7 @@ class Convolutions(nn.Module):
             if max(pool) > 1:
                 layers.append(nn.MaxPool2d(pool))
                 h, w = h // pool[0], w // pool[1]
-            layers.append(nn.ReLU())  # (n,c,h,w) so far; before the pooling it would give the same, of more numbers
+            layers.append(nn.ReLU())  # (n,c,h,w); before the pooling it would give the same from more numbers
         self.layers = nn.Sequential(*layers)
         init_weights(self.layers, "relu")
         sizes = [c * h * w, *check_layer_sizes("hidden_layer_sizes", model.hidden_layer_sizes), outputs]
@@ -71,7 +71,7 @@ class Convolutions(nn.Module):
 
 
 class CNNClassifier(Classifier, ImageNetwork):
-    """A network of convolutions that tells images apart.
+    """A network of convolutions that classifies images.
 
     Parameters
     ----------
@@ -80,12 +80,12 @@ class CNNClassifier(Classifier, ImageNetwork):
     hidden_layer_sizes : int or tuple of int, default=128
         Units of the dense layers behind them; () is none.
     kernel_size : int, default=3
-        Height and width of what a convolution sees, an odd number; the border is padded with the channel's mean.
+        Height and width of the kernels, an odd number; the border is padded with the channel's mean.
     pooling : int, default=2
         Height and width of the squares of which only the largest number remains; 1 is none. An image that has become
         smaller than that is pooled as far as it goes, so that any size of image works.
     dropout : float, default=0.25
-        Share of the pooled numbers and of the hidden units that are silent in a training step.
+        Share of the pooled numbers and of the hidden units that are 0 in a training step.
     image_shape : tuple, optional
         (h, w) or (h, w, c) of images that come as rows; squares are recognized, other rows are one line of pixels.
     solver, alpha, learning_rate, learning_rate_init, batch_size, max_iter, device, random_state

@@ -167,8 +167,8 @@ class GAN(ImageModel):
         Shape of an image; black and white.
     history_, n_iter_, converged_
         The objective is V; "divergence" the Jensen-Shannon divergence that the critic can prove, ½(V + log 4);
-        "generator" what the generator lowers; "diversity" the variance of its images as a share of the data's. None
-        of them needs to fall: it is a game. A CollapseWarning says when the images hardly differ.
+        "generator" the loss of the generator; "diversity" the variance of its images as a share of the data's. None
+        of them needs to fall: it is a game. A CollapseWarning follows if the images hardly differ.
 
     References
     ----------

@@ -92,7 +92,7 @@ def minimize(
     momentum : float, default=0.9
         The share of its velocity that "momentum" and "nesterov" keep from step to step.
     beta_1, beta_2, epsilon : float, default=0.9, 0.999, 1e-8
-        How slowly "adam" forgets gradients and their squares, and what keeps it from dividing by zero.
+        Memory of "adam" for gradients and their squares, and the term that prevents a division by zero.
     max_iter : int, default=1000
     tol : float, default=1e-6
         The length of the gradient at which the search ends.

@@ -54,7 +54,7 @@ class DenseTraining(Training, total=False):
 
 
 class MLP(Supervised):
-    """Base of the networks of dense layers: a column that never varies is not looked at."""
+    """Base of the networks of dense layers: a column that never varies is not read."""
 
     _fitted: ClassVar[dict[str, str]] = {"columns_": "., >= 0, < d"}
     columns_: np.ndarray
@@ -129,7 +129,7 @@ class MLP(Supervised):
 
     @property
     def _dtype(self) -> Any:
-        """Line searches ask for more than single precision."""
+        """Line searches need double precision."""
         return np.float64 if self.solver == "lbfgs" else np.float32
 
     def _build(self) -> Dense:
@@ -226,7 +226,7 @@ class Dense(nn.Module):
 
 
 class MLPClassifier(Classifier, MLP):
-    """A network of dense layers that tells classes apart.
+    """A network of dense layers that predicts classes.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ class MLPClassifier(Classifier, MLP):
         Units of each hidden layer; () is logistic regression.
     activation : {"relu", "logistic", "tanh", "identity"}, default="relu"
     solver : {"adam", "sgd", "lbfgs", "adagrad", "adamw"}, default="adam"
-        "lbfgs" sees all rows in every step, and is quick for small tables. With "adamw" the pull of `alpha` does not
+        "lbfgs" uses all rows in every step, and is fast for small tables. With "adamw" the effect of `alpha` does not
         depend on the gradient's scale.
     alpha : float, default=1e-4
         Weight of ½‖W‖² over the rows of a batch, which is added to its mean loss; intercepts are free.
@@ -271,7 +271,7 @@ class MLPClassifier(Classifier, MLP):
     scale : bool, default=True
         Whether columns are scaled to mean 0 and variance 1 over the rows of the fit. False takes numbers as they are.
     dropout : float, default=0.0
-        Share of the hidden units that are silent in a training step.
+        Share of the hidden units that are 0 in a training step.
     device : str, default="auto"
         "cpu", "cuda", or whichever is there.
 
@@ -279,7 +279,7 @@ class MLPClassifier(Classifier, MLP):
     ----------
     classes_ : ndarray
     coefs_, intercepts_ : list of ndarray
-        Weights (a,b) and intercepts (b,) of each layer, for X as it comes: the means and scales of the columns are in
+        Weights (a,b) and intercepts (b,) of each layer, for X itself: the means and scales of the columns are in
         them, and rows of zeros for columns that never varied.
     loss_curve_, loss_, best_loss_
         The loss of every epoch with the part of `alpha`, of the last, and the least; the least is None with
@@ -291,7 +291,7 @@ class MLPClassifier(Classifier, MLP):
     t_ : int
         Rows seen in training, each as often as it was.
     columns_ : ndarray
-        The columns that the network looks at: those that varied in the fit.
+        The columns that the network reads: those that varied in the fit.
     weights_ : dict of str to ndarray
         Weights, intercepts and these columns' means and scales, by the names they have in `module_`.
     module_ : torch.nn.Module
@@ -422,7 +422,7 @@ n_outputs_, t_, columns_, weights_, module_, history_, n_iter_, converged_
         return "exp" if self.loss == "poisson" else "identity"
 
     def _build(self) -> Dense:
-        """A network that begins near the mean: what is random in it would stay where there are few rows."""
+        """A network that starts near the mean: with few rows its random part would remain."""
         module = super()._build()
         if self.scale:
             with torch.no_grad():

@@ -7,13 +7,13 @@ One epoch:  every batch  a step along the gradient
 
 A masked kernel has only the part that it may see, and the image is shifted instead of the weights being zeroed, so that
 nothing is multiplied by zero. Two stacks run side by side. The vertical one sees all rows above, to both sides; the
-horizontal one sees the pixels to the left and, at every layer, what the vertical one saw. One stack alone would have a
-blind spot to the upper right.
+horizontal one sees the pixels to the left and, at every layer, the output of the vertical one. One stack alone would
+have a blind spot to the upper right.
 
     vertical    v ← v + K₂ₓ₃ ∗ relu(v)               this row and the one above
     horizontal  h ← h + U relu(K₁ₓ₂ ∗ h + W v)       this column and the one to the left
 
-The first kernels leave out the row, and the pixel, itself (mask A); those behind may look at their own place (mask B).
+The first kernels leave out the row, and the pixel, itself (mask A); the later ones include it (mask B).
 References: van den Oord, Kalchbrenner & Kavukcuoglu 2016; van den Oord et al. 2016 (two stacks, no blind spot).
 """
 
@@ -58,13 +58,13 @@ class Layer(nn.Module):
         return v, h + self.out(F.relu(self.across(h)[..., :-1] + self.over(v)))
 
     def row(self, before: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """The vertical step for a row v (n,p,1,w) and the one before: the next v, and what the horizontal step gets."""
+        """The vertical step for a row v (n,p,1,w) and the one before: the next v, and the horizontal input."""
         both = F.relu(torch.cat([before, v], dim=2))
         v = v + F.conv2d(both, self.down.weight, self.down.bias, padding=(0, 1))
         return v, self.over(v)
 
     def pixel(self, before: Tensor, h: Tensor, above: Tensor) -> Tensor:
-        """The horizontal step for one pixel h (n,p), the one before, and what comes from above (n,p)."""
+        """The horizontal step for one pixel h (n,p), the one before, and the input from above (n,p)."""
         a = apply_at_pixel(self.across, torch.stack([before, h], dim=2).flatten(1)) + above
         return h + apply_at_pixel(self.out, F.relu(a))
 
@@ -78,7 +78,7 @@ class Causal(nn.Module):
         self.levels, self.reach, self.size = levels, reach, size
         self.above = nn.Conv2d(reach, p, (1, 2 * reach + 1), padding=(0, reach))  # mask A: rows i − reach … i − 1
         self.left = nn.Linear(reach, p)  # mask A: columns j − reach … j − 1
-        self.place = nn.Parameter(torch.zeros(2, p, *size))  # what a stack should know of where it is
+        self.place = nn.Parameter(torch.zeros(2, p, *size))  # learned input of both stacks at each place
         self.layers = nn.ModuleList([Layer(p) for _ in range(layers)])
         self.head = nn.Sequential(
             nn.ReLU(), nn.Conv2d(p, 2 * p, 1), nn.ReLU(), nn.Conv2d(2 * p, levels if levels > 2 else 1, 1)
@@ -120,8 +120,8 @@ class Causal(nn.Module):
     def draw(self, k: Tensor, missing: np.ndarray, u: Tensor) -> Tensor:
         """Levels k (n,h,w) of which the missing are drawn in raster order, with shares u; every pixel costs once.
 
-        The vertical stack keeps one row of each layer, the horizontal one pixel of each: as much as a kernel looks
-        back. Rows without a missing pixel, and what comes after the last one, need no horizontal stack.
+        The vertical stack keeps one row of each layer, the horizontal one pixel of each: as much as a kernel
+        needs. Rows without a missing pixel, and pixels after the last one, need no horizontal stack.
         """
         x = F.pad(self.pixels(k), (self.reach, 0, self.reach, 0))  # (n, 1, reach + h, reach + w)
         (rows, columns), n = self.size, len(k)
@@ -170,7 +170,7 @@ class PixelCNN(DensityMixin, ImageModel):
 
     Likelihoods are exact, in nats an image, and those of levels: a value counts as the level it is nearest to. Two
     levels are a Bernoulli distribution; for the likelihood of gray images as binary ones binarize them first, once
-    (static) or again for every use (dynamic), and say which. The channels of a color are read one after the other, as
+    (static) or again for every use (dynamic), and report which. The channels of a color are read one by one, as
     neighbors in their row: blue depends on red and green.
 
     Parameters
@@ -363,7 +363,7 @@ class PixelCNN(DensityMixin, ImageModel):
 def find_levels(pixels: np.ndarray) -> int:
     """The smallest number of even levels from 0 to 1 on which all pixels lie; 256 if no smaller one does."""
     found = 256
-    for some in (pixels[:512], pixels):  # most often the first few say it all
+    for some in (pixels[:512], pixels):  # the first rows usually suffice
         values = np.unique(some).astype(np.float64)
         found = next((n for n in range(2, 256) if fits_levels(values, n)), 256)
         if found == 256 or fits_levels(pixels, found):

@@ -30,7 +30,7 @@ def frechet_distance(real: Any, generated: Any, *, features: Any = None, random_
     Parameters
     ----------
     real, generated : array of shape (n, ...), (m, ...)
-        Samples; what is not flat is flattened, unless `features` takes it.
+        Samples, which are flattened unless `features` is given.
     features : callable, optional
         samples → (n, d), such as the last hidden layer of a classifier; None takes the samples themselves.
     random_state : int, RandomState, Generator or None, default=0
@@ -102,7 +102,7 @@ def sample_score(classifier: Any, samples: Any) -> SampleScore:
     Returns
     -------
     quality, diversity, score : named tuple of float
-        The score lies between 1 and K. Memorized data have a perfect one: it says nothing of novelty.
+        The score lies between 1 and K. Memorized data have a perfect one: it does not measure novelty.
 
     References
     ----------

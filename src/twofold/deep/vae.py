@@ -86,7 +86,7 @@ class VAE(Variational):
 
     Likelihoods are in nats an image. With ``output="bernoulli"`` a gray value counts as that share of a white
     pixel (cross-entropy); for a likelihood of binary images binarize them first, once for all (static) or again for
-    every use (dynamic), and say which; values beyond the range of the fit are cut off at it. With
+    every use (dynamic), and report which; values beyond the range of the fit are cut off at it. With
     ``output="gaussian"`` densities are those of the data's own scale.
 
     Parameters

@@ -96,8 +96,8 @@ def descend_coordinates(q: Parabola, F: np.ndarray, side: Side, steps: int, tol:
 
 
 def _visit_coordinates(q: Parabola, F: np.ndarray, constraint: Constraint) -> tuple[np.ndarray, np.ndarray]:
-    """All coordinates once, and half of what every row gains by it, at least."""
-    F, gain = np.array(F.T, order="C"), np.zeros(len(F))  # (k,m), so that a coordinate of all rows lies together
+    """Update all coordinates once; the result, and at least half of the gain of every row."""
+    F, gain = np.array(F.T, order="C"), np.zeros(len(F))  # (k,m): the memory of a coordinate is contiguous
     diagonal = np.diagonal(q.H)
     bend = np.maximum(diagonal, np.finfo(F.dtype).eps * diagonal.max() + np.finfo(F.dtype).tiny)
     for c, h in enumerate(bend):

@@ -81,7 +81,7 @@ def find_init(data: Data, columns: Columns, seed: int) -> np.ndarray:
 def draw_init(data: Data, columns: Columns, seed: int) -> np.ndarray:
     """Noise of the columns' size; where codes are discrete, rows of X by chance, each as likely as its weight.
 
-    Where each row is one component, these are a sample, and the start is what k-means makes of it.
+    Where each row is one component, these are a sample, and the start is the result of k-means on it.
     """
     p, rng = data.problem, generator(seed)
     mean, spread = np.where(columns.weight > 0, columns.mean, 0), np.sqrt(columns.variance)

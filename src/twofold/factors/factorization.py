@@ -72,19 +72,18 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     intercept : bool, default=False
         Whether every column has a level of its own, free of the constraints.
     init : array of shape (k, d) or None, default=None
-        Components to begin with; None takes noise of the columns' size, or for sparse codes rows of X, for one-hot ones
-        what k-means makes of a sample of them, and for the Poisson loss of non-negative codes parts of singular
-        vectors (NNDSVD). With constraints, on a small table, two more are drawn, and what leads lowest in 40
-        sweeps is taken.
+        First components; None takes noise of the columns' size, or for sparse codes rows of X, for one-hot ones the
+        result of k-means on a sample, and for the Poisson loss of non-negative codes parts of singular vectors
+        (NNDSVD). With constraints, on a small table, two more are drawn, and the lowest after 40 sweeps is taken.
     n_init : int, default=1
         Starts, of which the best is kept.
     tol : float, default=1e-6
-        Stop when the last sweeps, and a tenth of what their trend says is still to come, lower the objective by less
+        Stop when the last sweeps, and a tenth of the decrease that their trend predicts, lower the objective by less
         than this share of itself.
     max_iter : int, default=500
         Sweeps at most.
     random_state : int, RandomState, Generator or None, default=None
-        Where the components begin.
+        Seed of the first components.
 
     Attributes
     ----------
@@ -188,7 +187,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         firsts = [self._first(data, columns, s, sample_weight, bool(t)) for t, s in enumerate(seeds)]
         sweep = sweeper(make_sweep(data), make_extrapolation(data.problem), self.tol)
 
-        def fitted(state: State) -> dict:
+        def name_factors(state: State) -> dict:
             Z, mu = data.problem.split(state.V)
             return {"components_": Z, "intercept_": mu + data.problem.shift}
 
@@ -198,7 +197,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
             choose_start(sweep, [begin(V, start_all_codes(V, data)) for V in firsts], self.max_iter),
             max_iter=self.max_iter,
             tol=self.tol,
-            fitted=fitted,
+            fitted=name_factors,
             X=X,
             fingerprint=lambda: fingerprint(blocks, data.w) + data.sign(),
             seed=seed,
@@ -213,7 +212,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         return self.loss or losses.Squared(), self.left or constraints.Free(), self.right or constraints.Free()
 
     def _data(self, blocks: Blocks, sample_weight: Any, k: int) -> tuple[Data, Columns]:
-        """The problem, its weights and what is constant in its objective, with cells that cannot be used refused."""
+        """The problem, its weights, and moments of the columns; cells that cannot be used are refused."""
         loss, left, right = self._choices()
         check_choices(loss, left, right, self.intercept)
         w, W = check_cell_weights(sample_weight, blocks.shape)
@@ -240,13 +239,13 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         return drawn and not plain and n * d * p.k <= SMALL
 
     def _first(self, data: Data, columns: Columns, seed: int, sample_weight: Any, drawn: bool) -> np.ndarray:
-        """V to begin with, (d,k), with the intercept as one more column; `drawn`: at random in any case."""
+        """The first V (d,k), with the intercept as one more column; `drawn`: at random in any case."""
         parts = is_sum_of_parts(data, columns)
         if self.n_init > 1 and self.init is None:
             fits = []
             for t in range(self.n_init):
                 one = clone(self).set_params(n_init=1, random_state=seed_of(generator(seed, t))).set_callbacks()
-                if parts and t:  # all would begin alike
+                if parts and t:  # all would start the same
                     one.set_params(init=draw_init(data, columns, one.random_state))
                 with loop.quietly():
                     fits.append(one.fit(data.blocks, sample_weight=sample_weight))
@@ -284,11 +283,11 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         refuse_values(blocks, self._choices()[0])
 
     def transform(self, X: Table) -> Any:
-        """The codes (n,k) of rows, given the components; holes are not looked at."""
+        """The codes (n,k) of rows, given the components; holes are ignored."""
         return self._rowwise(_fold_codes, X, *self._folding())
 
     def inverse_transform(self, X: Table) -> np.ndarray:
-        """Rows from codes: what the loss expects where the model says U Z + μ."""
+        """Rows from codes: the expected cells for the model's values U Z + μ."""
         return self._choices()[0].mean(self._check_codes(X) @ self.components_ + self.intercept_)
 
     def complete(self, X: Table) -> np.ndarray:

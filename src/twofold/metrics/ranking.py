@@ -2,8 +2,8 @@
 
     hit_ir   1 if the item at rank r of user i's list is relevant to i, else 0       R_i   how many are relevant to i
 
-    precision  Σ_{r≤k} hit_ir / k                         how much of the list is right
-    recall     Σ_{r≤k} hit_ir / R_i                       how much of what is right is in the list
+    precision  Σ_{r≤k} hit_ir / k                         share of the list that is relevant
+    recall     Σ_{r≤k} hit_ir / R_i                       share of the relevant items that are in the list
     NDCG       Σ_{r≤k} hit_ir / log2(r+1)  over its largest possible value
     MAP        Σ_{r≤k} hit_ir (Σ_{s≤r} hit_is / r) / min(R_i, k)
     MRR        1 / rank of the first hit, 0 if there is none among the first k
@@ -78,7 +78,7 @@ def ndcg_at_k(recommended: Any, relevant: Any, k: int = 10, *, average: bool = T
 
     Examples
     --------
-    The only relevant item is third, where it is worth 1/log2(4) of what it would be first:
+    The only relevant item is third, where it counts 1/log2(4) of a hit at the first place:
 
     >>> ndcg_at_k([["a", "b", "c"]], [{"c"}], k=3)
     0.5
@@ -142,7 +142,7 @@ def novelty(recommended: Any, counts: Any, n_users: int, k: int = 10) -> float:
 
     Examples
     --------
-    An item that half of the users have says one bit, one that an eighth has says three:
+    An item of half of the users is one bit of surprise, one of an eighth is three:
 
     >>> novelty([["a", "b"]], {"a": 4, "b": 1}, n_users=8)
     2.0
@@ -210,7 +210,7 @@ def _hits_of_lists(recommended: Sequence[Sequence], relevant: Sequence[Any], k: 
         first, right = list(row[:k]), set(right)
         if len(set(first)) < len(first):
             twice = next(item for item in first if first.count(item) > 1)
-            raise InputError(f"recommended[{i}] has {twice!r} more than once. Leave out what is already in the list.")
+            raise InputError(f"recommended[{i}] has {twice!r} more than once. Leave out repeated items.")
         hits[i, : len(first)] = [item in right for item in first]
     return hits, np.array([len(set(right)) for right in relevant])
 

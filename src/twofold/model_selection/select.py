@@ -191,7 +191,7 @@ def _choose_criterion(
     score = criterion if callable(criterion) else criteria.heldout_score
     if len({name for name, _ in found}) > 1 or (len(bases) > 1 and found[0][0] in PATHS):
         common = "bic" if all(hasattr(base, "bic") for base in bases) else "heldout"
-        found = [(criteria.resolve(base, common, X, grid)[0], "it is what all of them have") for base in bases]
+        found = [(criteria.resolve(base, common, X, grid)[0], "all of them have it") for base in bases]
     units = {
         criteria.unit_of(base, criterion if callable(criterion) else found[0][0]): type(base).__name__ for base in bases
     }

@@ -37,6 +37,6 @@ class Simplex(Constraint):
         return np.where(total > 0, F / np.where(total > 0, total, 1), 1 / A.shape[1]).astype(A.dtype)
 
     def start(self, F: np.ndarray) -> np.ndarray:
-        """Shares of the row's sum: unlike the projection they keep what is small above zero."""
+        """Shares of the row's sum: unlike the projection they keep small numbers above zero."""
         F = np.maximum(F, 0) + np.finfo(F.dtype).tiny
         return F / F.sum(axis=1, keepdims=True)

@@ -21,8 +21,8 @@ class Loss:
     quadratic: ClassVar[bool] = False  # the curvature is 1 everywhere
     shifts: ClassVar[bool] = False  # only x − m counts
     positive: ClassVar[bool] = False  # m must be positive
-    needs: ClassVar[str] = "a number"  # what a cell must be
-    hole: ClassVar[float] = 0.0  # a cell this loss knows, to stand where nothing is known
+    needs: ClassVar[str] = "a number"  # allowed cells
+    hole: ClassVar[float] = 0.0  # a valid cell, in place of unknown ones
 
     def value(self, X: np.ndarray, M: np.ndarray) -> np.ndarray:
         raise NotImplementedError
@@ -34,13 +34,13 @@ class Loss:
         raise NotImplementedError
 
     def mean(self, M: np.ndarray) -> np.ndarray:
-        """The cell to be expected where the model says m."""
+        """The expected cell for the model's value m."""
         return M
 
     def start(self, X: np.ndarray) -> np.ndarray:
-        """An m that would suit the cell: where to begin."""
+        """An m that fits the cell, to start with."""
         return X
 
     def outside(self, X: np.ndarray) -> np.ndarray:
-        """True where a cell is none this loss knows; NaN, a hole, is not outside."""
+        """True where a cell is not valid for this loss; NaN, a hole, is not outside."""
         return np.zeros(X.shape, dtype=bool)

@@ -1,7 +1,7 @@
 """Logistic loss: cells that are yes or no, or the probability of yes.
 
-A parabola that always lies above has the curvature tanh(m/2) / 2m (Jaakkola & Jordan 2000), but arrives in five times
-the sweeps of one that lies above nearby, p (1 − p). That is zero where the model is confident, so where it is confident
+A parabola that always lies above has the curvature tanh(m/2) / 2m (Jaakkola & Jordan 2000), but needs five times the
+sweeps of one that lies above nearby, p (1 − p). That is zero where the model is confident, so where it is confident
 and wrong the curvature is 1/4, and nowhere less than a hundredth of the safe one.
 """
 
