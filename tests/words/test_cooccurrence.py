@@ -57,7 +57,7 @@ def same(a, b):
 
 
 @given(corpora, st.integers(1, 16), st.sampled_from(["harmonic", "flat"]), st.booleans(), st.integers(1, 2))
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 def test_counts_are_those_by_hand(lines, window, weighting, symmetric, min_count):
     model = Cooccurrence(window=window, weighting=weighting, symmetric=symmetric, min_count=min_count)
     try:
@@ -70,7 +70,7 @@ def test_counts_are_those_by_hand(lines, window, weighting, symmetric, min_count
 
 
 @given(corpora, st.integers(1, 5), st.integers(2, 6))
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 def test_counting_in_parts_gives_the_same(lines, window, size):
     expected = Cooccurrence(window=window, min_count=1).fit(lines).counts_
     with pytest.MonkeyPatch.context() as patch, twofold.config(memory="1MiB"):

@@ -32,7 +32,7 @@ def made(lengths):
 
 
 @given(lines_of, st.integers(1, 2))
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 def test_lines_are_encoded_one_by_one(lines, min_count):
     v = Vocabulary(min_count=min_count)
     try:
@@ -45,7 +45,7 @@ def test_lines_are_encoded_one_by_one(lines, min_count):
 
 
 @given(lines_of, st.booleans(), st.sampled_from([1, 5, 64]))
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 def test_the_compiled_look_up_finds_the_same_words(lines, lowercase, chunk):
     """Small batches, so that all but the first take the way of long _texts."""
     corpus = [line if at % 4 else line.split() for at, line in enumerate(lines)]
@@ -110,7 +110,7 @@ def test_more_words_than_the_budget_take_a_second_reading():
 
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=15), st.integers(1, 9), st.integers(0, 4))
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 def test_runs_own_every_token_once_and_see_its_window(lengths, size, margin):
     corpus = made(lengths)
     found = runs(corpus, size, margin)

@@ -49,7 +49,7 @@ def weigh(X: Any, weighing: Weighing) -> Any:
 
 
 class DocumentSums(NamedTuple):
-    """Σw over the documents each word occurs in, and over all."""
+    """Σw over the documents with each word, and over all."""
 
     with_word: np.ndarray  # (d,)
     documents: float
@@ -74,17 +74,12 @@ def find_weighing(blocks: Blocks, w: np.ndarray | None, kind: str | None) -> Wei
 
 
 class WeighedSource(Source):
-    """A file's rows, weighed as they are read."""
+    """The rows of a file, weighed when they are read."""
 
     def __init__(self, blocks: Blocks, weighing: Weighing):
-        self.blocks, self.weighing, self.source, self.elsewhere = (
-            blocks,
-            weighing,
-            blocks.source,
-            blocks.source.elsewhere,
-        )
+        self.blocks, self.weighing, self.source = blocks, weighing, blocks.source
         self.shape, self.dtype, self.is_sparse = blocks.shape, blocks.dtype, blocks.is_sparse
-        self.bounds, self.indptr = blocks.bounds, blocks.source.indptr
+        self.bounds, self.indptr, self.elsewhere = blocks.bounds, self.source.indptr, self.source.elsewhere
 
     def read(self, start: int, stop: int) -> Any:
         return weigh(self.source.read(start, stop), self.weighing)
@@ -96,13 +91,13 @@ class WeighedSource(Source):
         return other, first
 
     def across(self) -> Source:
-        """Documents have to be whole to be given length 1, so this takes all of it at once."""
+        """Columns of A; the length of a document needs all of its words, so A is in memory whole."""
         n, d = self.shape
         cells = (2 if self.is_sparse else 1) * self.n_stored
         if 2 * cells * self.dtype.itemsize > config().memory:
             raise InputError(
-                f"X ({n} documents, {d} words) is wanted along its columns, which takes it into memory at once, and "
-                "that is more than the budget. Raise twofold.config(memory=...), or lower n_components."
+                f"X ({n} documents, {d} words) is read by columns, which takes it into memory at once, and that "
+                "exceeds the budget. Raise twofold.config(memory=...), or lower n_components."
             )
         return _in_memory(self.blocks, self.weighing).across()
 
@@ -114,18 +109,16 @@ def _in_memory(blocks: Blocks, weighing: Weighing) -> Any:
 
 
 def weigh_blocks(blocks: Blocks, weighing: Weighing) -> Blocks:
-    """A, block by block like X: made once where X is in memory, else as it is read."""
+    """A in blocks like those of X: computed once if X is in memory, else when it is read."""
     if weighing.kind is None:
         return blocks
     if blocks.source.is_lazy:
         from twofold.core.engine.dask_sources import lazily
 
-        source: Any = blocks.source
-        return (
-            Blocks(source.mapped(weigh, (weighing,)))
-            if blocks.is_sparse
-            else as_blocks(lazily(weigh, blocks, (weighing,)))
-        )
+        if blocks.is_sparse:
+            source: Any = blocks.source
+            return Blocks(source.mapped(weigh, (weighing,)))
+        return as_blocks(lazily(weigh, blocks, (weighing,)))
     if blocks.source.in_memory:
         return Blocks(_in_memory(blocks, weighing))
     return Blocks(WeighedSource(blocks, weighing))
