@@ -11,11 +11,14 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import twofold
+from twofold.core.declaration import REQUIRED, read_parameters
+from twofold.core.spelling import spell_parameters
 
 MAX_LETTERS = 320  # of a meaning; the reference has further sentences
 HOMES: dict[str, str] = vars(twofold)["_HOMES"]  # public class → its module
@@ -33,8 +36,17 @@ class Parameter(NamedTuple):
 
 
 @cache
-def read_parameter(owner: str, name: str) -> Parameter:
-    """Read one parameter of a class or function; parts that are not declared are None or empty."""
+def read_parameter(owner: str | Callable[..., Any], name: str) -> Parameter:
+    """Read one parameter of a class or function; parts that are not declared are None or empty.
+
+    An analysis may be given itself: its annotations declare choices and limits.
+    """
+    if not isinstance(owner, str):
+        own = read_parameters(owner)[name]
+        number = next((kind for kind in (int, float) if own.type is kind), None)
+        text = spell_parameters(own.meaning, lambda name, value: name.replace("_", " "))
+        default = own.choices[0] if own.default is REQUIRED and own.choices else own.default
+        return Parameter(default, number, own.flag.min, own.flag.max, own.choices, text)
     heading, body = _find_section(owner, name)
     listed = re.search(r"\{(.*?)\}", heading)
     choices = tuple(re.findall(r'"([^"]+)"', listed[1])) if listed else ()

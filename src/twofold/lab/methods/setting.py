@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,14 +56,22 @@ class Setting:
 
 
 def control(
-    owner: str, name: str, label: str = "", *, default: Any = DECLARED, about: str = "", **parts: Any
+    owner: str | Callable[..., Any],
+    name: str,
+    label: str = "",
+    *,
+    default: Any = DECLARED,
+    about: str = "",
+    **parts: Any,
 ) -> Setting:
     """Make the control of a parameter of an estimator or function from its declaration.
 
     Parameters
     ----------
-    owner, name : str
-        The class or function as `read_parameter` takes it, and its parameter.
+    owner : str or analysis
+        The class or function as `read_parameter` takes it.
+    name : str
+        Its parameter.
     label : str
         Plain words for the page. "": the name.
     default : object
