@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
-from twofold import InputError, datasets
+from twofold import InputError
+from twofold.lab.data import find_parts
 from twofold.lab.declarations import read_parameter
 from twofold.lab.methods import Cancelled, Data, catalog, find
+from twofold.lab.script import Script
 
 METHODS = [method.id for method in catalog()]
 QUICK: dict[str, dict] = {  # settings that make a run short
@@ -57,57 +59,30 @@ VIEWS = {  # arrays of a view: those of the first frame, and those of the last w
 }
 
 
+CODE = {  # small parts of the examples, so that runs are short
+    "digits": (
+        "pictures",
+        "d = datasets.digits()\nX, pictures, y = d.data[:400], d.images[:400], d.target[:400]",
+    ),
+    "camera": ("picture", "picture = datasets.photographs().camera[100:228, 200:328]"),
+    "docstrings": ("text", "data = datasets.docstrings(60)\ntexts = [text[:600] for text in data.documents]"),
+    "table_with_holes": ("table", "data = datasets.table_with_holes()\nX = data.data"),
+    "ratings": ("ratings", "ratings = datasets.ratings(100, 60).ratings"),
+    "wine": ("table", "data = datasets.wine()\nX, y = data.data, data.target"),
+}
+
+
 @cache
 def bundled(id: str) -> Data:
-    """The bundled data by its id."""
-    head = "from twofold import datasets\n\n"
-    if id == "digits":
-        digits = datasets.digits()
-        keep = slice(0, 400)
-        return Data(
-            id=id,
-            name="digits",
-            kind="pictures",
-            code=head + "digits = datasets.digits()\nX, pictures, y = digits.data[:400], digits.images[:400], "
-            "digits.target[:400]",
-            table=digits.data[keep],
-            pictures=digits.images[keep],
-            target=digits.target[keep],
-        )
+    """Part of an example, by its id."""
     if id == "none":
-        return Data(id=id, name="nothing", kind="none", code="")
-    if id == "camera":
-        code = head + "picture = datasets.photographs().camera[100:228, 200:328]"
-        part = datasets.photographs().camera[100:228, 200:328]
-        return Data(id=id, name="camera", kind="picture", code=code, picture=part)
-    if id == "docstrings":
-        few = datasets.docstrings(60)
-        texts = [text[:600] for text in few.documents]
-        return Data(id=id, name="docstrings", kind="text", code=f"texts = {texts!r}", texts=texts, names=few.names)
-    if id == "table_with_holes":
-        holes = datasets.table_with_holes()
-        code = head + "X = datasets.table_with_holes().data"
-        return Data(id=id, name="holes", kind="table", code=code, table=holes.data, columns=holes.feature_names)
-    if id == "ratings":
-        few = datasets.ratings(100, 60).ratings
-        return Data(
-            id=id,
-            name="ratings",
-            kind="ratings",
-            code=head + "ratings = datasets.ratings(100, 60).ratings",
-            ratings=few,
-        )
-    wine = datasets.wine()
-    return Data(
-        id=id,
-        name="wine",
-        kind="table",
-        code=head + "wine = datasets.wine()\nX, y = wine.data, wine.target",
-        table=wine.data,
-        target=wine.target,
-        columns=wine.feature_names,
-        target_names=wine.target_names,
-    )
+        return Data(id, "nothing", "none")
+    kind, lines = CODE[id]
+    script = Script()
+    script.run(f"from twofold import datasets\n\n{lines}")
+    source = script.names.get("data", {})
+    named = {"columns": list(source.get("feature_names", [])), "target_names": list(source.get("target_names", []))}
+    return Data(id, id, kind, code=script.text, names=source.get("names"), **named, **find_parts(script))
 
 
 class Frames(list):
@@ -133,8 +108,16 @@ def ran():
 
 
 @pytest.mark.parametrize("id", METHODS)
-def test_frames_hold_what_the_view_draws(id, ran):
-    frames, _ = ran(id)
+def test_frames_hold_the_arrays_of_the_view_and_sweeps_rise(id, ran):
+    frames, result = ran(id)
+    sweeps = [frame[0] for frame in frames]
+    assert frames[0][:2] == (0, None) and sweeps == sorted(sweeps) and len(set(sweeps)) > 1
+    assert all(math.isfinite(frame[1]) for frame in frames[1:])
+    assert [frame[4] for frame in frames] == [False] * (len(frames) - 1) + [True]
+    method = find(id)
+    assert ("table" in method.downloads) == (result.table is not None)
+    assert ("picture" in method.downloads) == (result.picture is not None)
+    assert result.figure().get_axes()
     sizes: dict[str, int] = {"0": 0, "2": 2}
     for place, wanted in zip((0, -1), VIEWS[find(id).view], strict=True):
         arrays = frames[place][2]
@@ -147,16 +130,6 @@ def test_frames_hold_what_the_view_draws(id, ran):
     for _, _, arrays, _, _ in frames:
         assert all(array.dtype.str in ("<f4", "|u1", "<i4") for array in arrays.values())
     assert set(frames[0][3].get("static", ())) <= set(frames[0][2])
-
-
-@pytest.mark.parametrize("id", METHODS)
-def test_sweeps_rise_and_objectives_are_numbers(id, ran):
-    frames, _ = ran(id)
-    sweeps = [frame[0] for frame in frames]
-    assert frames[0][:2] == (0, None)
-    assert sweeps == sorted(sweeps) and len(set(sweeps)) > 1
-    assert all(math.isfinite(frame[1]) for frame in frames[1:])
-    assert [frame[4] for frame in frames] == [False] * (len(frames) - 1) + [True]
 
 
 def same_bits(a, b):
@@ -208,15 +181,6 @@ def test_a_cancelled_run_ends_at_once(id):
     assert len(seen) == 2
 
 
-@pytest.mark.parametrize("id", METHODS)
-def test_tables_and_figures_can_be_taken_away(id, ran):
-    _, result = ran(id)
-    method = find(id)
-    assert ("table" in method.downloads) == (result.table is not None)
-    assert ("picture" in method.downloads) == (result.picture is not None)
-    assert result.figure().get_axes()
-
-
 @pytest.mark.filterwarnings("ignore:.*did not converge")
 @pytest.mark.parametrize("id", [method.id for method in catalog() if "table" in method.kinds])
 def test_a_selection_of_rows_is_fitted_alone(id):
@@ -237,13 +201,9 @@ def test_settings_are_checked_and_explained(id):
     assert 1 <= sum(not one["advanced"] for one in entry["settings"]) <= 4
     for one in entry["settings"]:
         assert one["about"].endswith("."), one
-        documented = read_parameter(method.estimator, one["name"]).meaning
-        assert (
-            one["name"] in ("random_state", "mask")
-            or not documented
-            or "As in" in documented
-            or one["about"] == documented
-        )
+        meaning = read_parameter(method.estimator, one["name"]).meaning
+        free = one["name"] in ("random_state", "mask") or not meaning or "As in" in meaning
+        assert free or one["about"] == meaning
     with pytest.raises(InputError, match="has no setting"):
         method.check({"nonsense": 1})
     for one in method.settings:
@@ -327,7 +287,7 @@ def test_a_photograph_gets_better(ran):
 
 def test_a_hole_that_was_painted_is_filled():
     frames, picture = Frames(), bundled("camera").picture[:24, :32]
-    data = Data(id="p", name="p", kind="picture", code="", picture=np.ascontiguousarray(picture))
+    data = Data("p", "p", "picture", picture=np.ascontiguousarray(picture))
     painted = {"width": 32, "height": 24, "runs": [[5 * 32 + 8, 4], [6 * 32 + 8, 4]]}
     find("inpaint").run(data, {"mask": painted, "max_iter": 1, "n_atoms": 64}, frames)
     before, after = frames[0][2]["input"], frames[-1][2]["output"]
@@ -402,7 +362,7 @@ def test_without_torch_no_network_is_offered(monkeypatch):
 @pytest.mark.parametrize("id", ["pca", "ppca", "factor_analysis", "bayesian_pca", "linear_autoencoder", "kmeans"])
 def test_two_columns_are_enough(id):
     X = np.random.default_rng(0).normal(size=(60, 2)) * [1.0, 3.0]
-    data = Data(id="two", name="two", kind="table", code="", table=X, columns=["a", "b"])
+    data = Data("two", "two", "table", table=X, columns=["a", "b"])
     frames = Frames()
     find(id).run(data, {}, frames)
     assert frames[-1][2]["points" if "points" in frames[-1][2] else "centers"].shape[1] == 2
@@ -411,7 +371,7 @@ def test_two_columns_are_enough(id):
 def test_what_a_method_cannot_use_is_refused():
     blank = np.zeros((5, 2))
     for bad, match in ((blank, "constant"), (blank[:1], "two rows")):
-        data = Data(id="bad", name="bad.csv", kind="table", code="", table=bad, columns=["a", "b"])
+        data = Data("bad", "bad.csv", "table", table=bad, columns=["a", "b"])
         with pytest.raises(InputError, match=match):
             find("pca").run(data, {}, Frames())
     for rows in ([], [-1], [0, 178]):

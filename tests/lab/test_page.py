@@ -265,23 +265,6 @@ EXPLORE: dict[str, Callable[[Any], None]] = {
 # --- controls ---------------------------------------------------------------------------------------------------
 
 
-def test_keys_pause_step_and_rewind(open_page):
-    page = open_page(RUNS["points"])
-    await_end(page)
-    at = "document.querySelector('.scrub').value"
-    last = page.locator(".scrub").get_attribute("max")
-    page.keyboard.press("ArrowLeft")
-    page.wait_for_function(f"last => {at} === String(last - 1)", arg=last)
-    page.keyboard.press("ArrowRight")
-    page.wait_for_function(f"last => {at} === last", arg=last)
-    page.keyboard.press("Home")
-    page.wait_for_function(f"() => {at} === '0'")
-    assert page.locator(".count").text_content().startswith("sweep 0")
-    page.keyboard.press("Space")
-    page.wait_for_function(f"last => {at} === last", arg=last)
-    assert page.get_by_role("button", name="Play").is_visible()
-
-
 def test_a_run_is_paused_stepped_resumed_and_stopped(open_page, lab):
     page = open_page("method=gaussian_mixture&data=many&n_components=12&tol=0&max_iter=2000")
     job = lambda: lab.client.get("/api/jobs").json()[-1]  # noqa: E731
@@ -304,21 +287,22 @@ def test_a_run_is_paused_stepped_resumed_and_stopped(open_page, lab):
     page.locator(".count .word.stopped").wait_for()
 
 
-def test_a_setting_starts_a_new_run_and_is_explained(open_page):
+def test_a_journey_by_keys_a_reload_and_a_new_setting(open_page, lab):
     page = open_page(RUNS["points"])
     await_end(page)
-    slider = page.get_by_label("Clusters")
-    slider.focus()
-    said = page.locator(f"#{slider.get_attribute('aria-describedby')}").text_content()
-    assert said and page.locator(".help").text_content() == said
+    at = "document.querySelector('.scrub').value"
+    last = page.locator(".scrub").get_attribute("max")
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_function(f"last => {at} === String(last - 1)", arg=last)
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("() => location.hash.includes('n_clusters=6')")
-    page.get_by_text("in 6 groups").wait_for()
+    page.wait_for_function(f"last => {at} === last", arg=last)
+    page.keyboard.press("Home")
+    page.wait_for_function(f"() => {at} === '0'")
+    assert page.locator(".count").text_content().startswith("sweep 0")
+    page.keyboard.press("Space")
+    page.wait_for_function(f"last => {at} === last", arg=last)
+    assert page.get_by_role("button", name="Play").is_visible()
 
-
-def test_a_reload_finds_the_job_again(open_page, lab):
-    page = open_page(RUNS["points"])
-    await_end(page)
     page.keyboard.press("ArrowLeft")
     page.wait_for_function(
         """() => {  // until the address has a place, and has not changed for a while: it is written a little later
@@ -331,6 +315,14 @@ def test_a_reload_finds_the_job_again(open_page, lab):
     page.wait_for_function("text => document.querySelector('.count')?.textContent === text", arg=count)
     page.wait_for_timeout(300)  # what would be written into the address has been
     assert page.url == before and len(lab.client.get("/api/jobs").json()) == jobs
+
+    slider = page.get_by_label("Clusters")
+    slider.focus()
+    meaning = page.locator(f"#{slider.get_attribute('aria-describedby')}").text_content()
+    assert meaning and page.locator(".help").text_content() == meaning
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("() => location.hash.includes('n_clusters=6')")
+    page.get_by_text("in 6 groups").wait_for()
 
 
 def test_lasso_name_fit_again_and_export(open_page):

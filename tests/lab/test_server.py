@@ -22,9 +22,7 @@ from websockets.sync.client import connect
 from tests.lab.conftest import running, wait_for
 from twofold.cli.verbs.lab import lab
 from twofold.core.checks import InputError
-from twofold.examples import EXAMPLES
 from twofold.lab import frames, jobs
-from twofold.lab.data import make
 from twofold.lab.jobs import Limits
 
 
@@ -299,14 +297,6 @@ def test_own_files_are_read_as_what_they_hold(place, tmp_path):
     answer = place.client.post(f"/api/jobs/{id}/labels", json=labels)
     assert answer.text.splitlines()[0] == "name,a,b,kind,label"
     assert [line.rsplit(",", 1)[1] for line in answer.text.splitlines()[1:]] == ["other", "", "late", "late"]
-
-
-@pytest.mark.parametrize("id", [id for id in EXAMPLES if id != "docstrings"])
-def test_bundled_data_is_as_it_is_described(id):
-    data = make(id)
-    assert tuple(data.shape) == EXAMPLES[id].shape
-    assert data.describe()["kind"] == EXAMPLES[id].kind
-    json.dumps(data.describe())
 
 
 # --- the command --------------------------------------------------------------------------------------------

@@ -13,15 +13,15 @@ import pytest
 from twofold.tour import EXTRAS, STATIONS
 
 SLOW = {
-    "topics": ["counted", "packages", "numbers", "parts"],
-    "words": ["learned", "products", "directions", "halves"],
+    "topics": ["count_words", "packages", "numbers", "parts"],
+    "words": ["learn_vectors", "products", "directions", "halves"],
     "signals": ["station"],
-    "deep": ["learned", "reading", "codes", "walk", "game", "pixels"],
+    "deep": ["train_judge", "reading", "codes", "walk", "game", "pixels"],
 }
 
 
-def kept(make: Callable) -> Callable:
-    """`make`, which is not asked the same twice; a world is the same if it is the same object."""
+def remember(make: Callable) -> Callable:
+    """Return `make` with a memory of its results; a world is the same if it is the same object."""
     made: dict[tuple, tuple] = {}
 
     @functools.wraps(make)
@@ -41,5 +41,5 @@ def once() -> Iterator[None]:
             module, _, _ = place.partition(":")
             if name not in EXTRAS or find_spec(EXTRAS[name][0]):
                 for function in SLOW.get(module.rpartition(".")[2], []):
-                    patch.setattr(f"{module}.{function}", kept(getattr(import_module(module), function)))
+                    patch.setattr(f"{module}.{function}", remember(getattr(import_module(module), function)))
         yield

@@ -35,7 +35,7 @@ PART_NAMES = {
 
 @dataclass
 class Data:
-    """What a method gets. Which parts are there depends on `kind`; `code` is Python that makes the same ones.
+    """The input of a method. Its parts depend on `kind`; `code` is Python that makes the same ones.
 
     ======== ========================================================================================================
     table    ``table`` (n,d) float64, NaN where a cell is blank: ``X`` in the code; ``columns``
@@ -65,7 +65,7 @@ class Data:
     target: np.ndarray | None = None
     target_names: list[str] = field(default_factory=list)
     names: list[str] | None = None
-    frame: pl.DataFrame | None = None  # the rows as their owner knows them, with what is no number
+    frame: pl.DataFrame | None = None  # the rows as their owner knows them, with columns that hold no numbers
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -79,12 +79,12 @@ class Data:
 
     @property
     def n_rows(self) -> int:
-        """Of what can be chosen row by row; 0 if nothing can."""
+        """Number of rows that can be chosen one by one; 0 if none can."""
         rows = (self.table, self.texts, self.ratings)
         return next((len(part) for part in rows if part is not None), 0)
 
     def describe(self) -> dict[str, Any]:
-        """What the page is told of it."""
+        """Return its description for the page."""
         rows = self.rows(range(min(ROWS, self.n_rows))) if self.n_rows else {"columns": [], "rows": []}
         said: dict[str, Any] = {
             "id": self.id,
@@ -99,7 +99,7 @@ class Data:
         return said | rows
 
     def rows(self, at: Sequence[int]) -> dict[str, Any]:
-        """Some rows as text, and as pictures if they are such."""
+        """Return some rows as text, and as pictures if they have them."""
         import polars as pl
 
         frame = self.frame if self.frame is not None else pl.DataFrame({"row": range(self.n_rows)})
@@ -112,7 +112,7 @@ class Data:
 
 
 def as_bytes(pictures: np.ndarray) -> dict[str, Any]:
-    """Pictures for the page: 8 bits, black to white as they lie between their least and largest number."""
+    """Write pictures for the page: 8 bits, from black, their least number, to white, their largest."""
     import numpy as np
 
     low, high = (float(pictures.min()), float(pictures.max())) if pictures.size else (0.0, 1.0)
@@ -128,7 +128,7 @@ def as_base64(pixels: np.ndarray, shape: Sequence[int]) -> dict[str, Any]:
 
 
 def load(id: str, folder: Path | None = None) -> Data:
-    """Data by its id: bundled, or kept in the folder under that id by `keep`."""
+    """Load data by its id: an example, or data that `keep` has written into the folder."""
     if folder is not None and (folder / id / "data.json").is_file():
         return fetch(id, folder)
     if id == "none":
@@ -183,16 +183,16 @@ def name_pixels(pictures: np.ndarray) -> list[str]:
 
 
 def read(path: str, name: str, id: str, kind: str | None = None) -> Data:
-    """A user's file as data, by the readers of the command line; `name` is what its owner calls it.
+    """Read a user's file as data, by the readers of the command line.
 
     Parameters
     ----------
     path : str
-        Where it lies: its ending says how it is read.
+        Its ending says how it is read.
     name : str
-        Stands in the code and in messages in place of the path.
+        The user's name of the file, which the code and messages have in place of the path.
     id : str
-        What the lab knows it by.
+        Its id in the lab.
     kind : str, optional
         One of KINDS. None: an image by its ending; sound, too; an array with three axes holds pictures; a table with
         columns of users and items holds ratings, one with a column of prose texts.
@@ -216,7 +216,7 @@ def read(path: str, name: str, id: str, kind: str | None = None) -> Data:
 
 
 def find_kind(path: str) -> str:
-    """What a file seems to hold."""
+    """Guess the kind of data in a file."""
     from twofold.io import image_sets, images, recordings
     from twofold.io.tables import arrays
     from twofold.io.tables.read import SQLITE, kind
@@ -249,12 +249,12 @@ def kind_of_array(path: str, ending: str) -> str:
             return "pictures" if three else "table"
         shape = np.load(path, mmap_mode="r", allow_pickle=False).shape if ending == ".npy" else (0, 0)
     except (ValueError, OSError, EOFError, KeyError):
-        return "table"  # whose reader says what is wrong
+        return "table"  # its reader says what is wrong
     return {1: "signal", 3: "pictures"}.get(len(shape), "table")
 
 
 def kind_of_table(path: str) -> str:
-    """By its columns: users and items are ratings, long texts are texts, all else is a table."""
+    """Guess by the columns: users and items are ratings, long texts are texts, all else is a table."""
     import polars as pl
 
     from twofold.io.ratings import named_roles
@@ -412,7 +412,7 @@ def keep(data: Data, folder: Path) -> None:
 
 
 def fetch(id: str, folder: Path) -> Data:
-    """What `keep` wrote."""
+    """Read what `keep` wrote."""
     import numpy as np
     import polars as pl
 

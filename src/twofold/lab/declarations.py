@@ -11,7 +11,8 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -136,40 +137,52 @@ def _find_owner(owner: str) -> tuple[str, Any]:
     return _find(f"twofold.{home}" if home else HOMES[name], name)
 
 
-def _find_argument(owner: str, name: str) -> tuple[Any, str]:
-    """Return the default of an argument, None where it is no literal, and its annotation."""
-    node = _find_owner(owner)[1]
+def _list_classes(module: str, node: Any) -> Iterator[tuple[str, ast.ClassDef]]:
+    """List a class and its bases of twofold, each with its module."""
     if isinstance(node, ast.ClassDef):
-        node = next(part for part in node.body if isinstance(part, ast.FunctionDef) and part.name == "__init__")
-    places = [*node.args.posonlyargs, *node.args.args], node.args.kwonlyargs
-    values = [None] * (len(places[0]) - len(node.args.defaults)) + node.args.defaults, node.args.kw_defaults
-    for arguments, defaults in zip(places, values, strict=True):
-        for argument, value in zip(arguments, defaults, strict=True):
-            if argument.arg == name:
-                annotation = ast.unparse(argument.annotation) if argument.annotation else ""
-                return ast.literal_eval(value) if isinstance(value, (ast.Constant, ast.UnaryOp)) else None, annotation
+        yield module, node
+        for base in node.bases:
+            with suppress(LookupError):
+                yield from _list_classes(*_find(module, ast.unparse(base).partition("[")[0]))
+
+
+def _find_argument(owner: str, name: str) -> tuple[Any, str]:
+    """Return the default of an argument, None where it is no literal, and its annotation; base classes count."""
+    module, node = _find_owner(owner)
+    classes = list(_list_classes(module, node))
+    makers: list[Any] = [part for _, one in classes for part in one.body if getattr(part, "name", "") == "__init__"]
+    changed = next(
+        filter(None, (_find_entry(home, _find_value(one, "_defaults"), name) for home, one in classes)), None
+    )
+    for maker in makers or [node]:
+        places = [*maker.args.posonlyargs, *maker.args.args], maker.args.kwonlyargs
+        values = [None] * (len(places[0]) - len(maker.args.defaults)) + maker.args.defaults, maker.args.kw_defaults
+        for arguments, defaults in zip(places, values, strict=True):
+            for argument, default in zip(arguments, defaults, strict=True):
+                if argument.arg == name:
+                    value = changed or default
+                    literal = isinstance(value, (ast.Constant, ast.UnaryOp))
+                    return ast.literal_eval(value) if literal else None, ast.unparse(argument.annotation)
     return None, ""
 
 
 def _find_intervals(owner: str, name: str) -> list[ast.Call]:
     """Return the calls of Interval in the constraints of a parameter; those of base classes count."""
-    module, node = _find_owner(owner)
-    if not isinstance(node, ast.ClassDef):
-        return []
-    module, constraints = _find_constraints(module, node)
-    rules = _find_entry(module, constraints, name)
+    rules = _find_rules(*_find_owner(owner), name)
     return [rule for rule in getattr(rules, "elts", ()) if getattr(getattr(rule, "func", None), "id", "") == "Interval"]
 
 
-def _find_constraints(module: str, node: ast.ClassDef) -> tuple[str, Any]:
-    for part in node.body:
-        if isinstance(part, ast.AnnAssign) and ast.unparse(part.target) == "_parameter_constraints":
-            return module, part.value
-    for base in node.bases:
-        with_base = _find(module, ast.unparse(base).partition("[")[0])
-        if isinstance(with_base[1], ast.ClassDef) and (found := _find_constraints(*with_base))[1] is not None:
-            return found
-    return module, None
+def _find_rules(module: str, node: Any, name: str) -> Any:
+    found = (
+        _find_entry(home, _find_value(one, "_parameter_constraints"), name) for home, one in _list_classes(module, node)
+    )
+    return next(filter(None, found), None)
+
+
+def _find_value(node: ast.ClassDef, name: str) -> Any:
+    """Return the value that a class body gives to a name."""
+    values = (part.value for part in node.body if isinstance(part, ast.AnnAssign) and ast.unparse(part.target) == name)
+    return next(values, None)
 
 
 def _find_entry(module: str, node: Any, name: str) -> Any:
@@ -178,8 +191,8 @@ def _find_entry(module: str, node: Any, name: str) -> Any:
         if key is not None and ast.unparse(key) == repr(name):
             return value
         if key is None:
-            spread = _find(module, ast.unparse(value).removesuffix("._parameter_constraints"))
-            entry = _find_entry(*(_find_constraints(*spread) if isinstance(spread[1], ast.ClassDef) else spread), name)
-            if entry is not None:
+            home, other = _find(module, ast.unparse(value).removesuffix("._parameter_constraints"))
+            find = _find_rules if isinstance(other, ast.ClassDef) else _find_entry
+            if (entry := find(home, other, name)) is not None:
                 return entry
     return None

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
     from twofold.lab.data import Data
 
+    Arrays = Mapping[str, np.ndarray]
+
 MAX_BYTES_PER_SECOND = 50e6  # of frames; those in between are left out
 NICE = 5  # jobs leave the processor to the page
 MAX_DATA = 4  # data sets that are held
@@ -106,19 +108,15 @@ class Emit:
         return time.monotonic() - self.begin - self.waited
 
     def __call__(
-        self,
-        sweep: int,
-        objective: float | None,
-        arrays: Mapping[str, np.ndarray],
-        meta: Mapping[str, Any],
-        final: bool = False,
+        self, sweep: int, objective: float | None, arrays: Arrays, meta: Mapping[str, Any], final: bool = False
     ) -> None:
         now = time.monotonic()
         if self.control.cancelled:
             raise self.cancelled
         self.unsent.append((int(sweep), None if objective is None else float(objective)))
         if self.index == 0 or final or self.control.paused or now >= self.due:
-            self.send(sweep, objective, arrays, meta, final)
+            header = {"job": self.job, "index": self.index, "sweep": int(sweep), "seconds": self.seconds}
+            self.send({**header, "objective": objective, "final": final, "meta": dict(meta)}, arrays)
             self.due = now + sum(array.nbytes for array in arrays.values()) / MAX_BYTES_PER_SECOND
         self.index += 1
         if not final:
@@ -128,19 +126,10 @@ class Emit:
         if self.control.cancelled:
             raise self.cancelled
 
-    def send(
-        self,
-        sweep: int,
-        objective: float | None,
-        arrays: Mapping[str, np.ndarray],
-        meta: Mapping[str, Any],
-        final: bool,
-    ) -> None:
-        header: dict[str, Any] = {"job": self.job, "index": self.index, "sweep": int(sweep), "seconds": self.seconds}
-        header |= {"objective": objective, "final": final, "meta": dict(meta)}
+    def send(self, header: dict[str, Any], arrays: Arrays) -> None:
         if self.index == 0 and self.rows is not None:
             arrays = {**arrays, "rows": self.rows_of(arrays.get("rows"))}
-            header["meta"]["static"] = [*dict.fromkeys([*meta.get("static", ()), "rows"])]
+            header["meta"]["static"] = [*dict.fromkeys([*header["meta"].get("static", ()), "rows"])]
         self.wire.send_json(curve=self.unsent, emitted=self.index + 1, seconds=header["seconds"])
         self.unsent = []
         self.wire.send(b"F", frames.encode(header, arrays))

@@ -1,8 +1,7 @@
-"""The completion station: people, films, and the ratings nobody has given yet."""
+"""The completion station: people, films, and the ratings that are not given yet."""
 
 from __future__ import annotations
 
-import warnings
 from html import escape
 from typing import Any, NamedTuple
 
@@ -17,10 +16,10 @@ from twofold.completion.svd_plus_plus import SVDPlusPlus
 from twofold.core.callbacks import EarlyStopping
 from twofold.core.seeds import generator
 from twofold.plots.models import completion as plots
-from twofold.tour.station import Part, Station
+from twofold.tour.station import Part, Station, fit_briefly
 
-HELD = 0.2  # of the ratings
-SHOWN = (60, 80)  # people and films in the picture of the table
+HELD_OUT = 0.2  # of the ratings
+TABLE_SHAPE = (60, 80)  # people and films in the picture of the table
 SWEEPS = 15
 
 
@@ -37,7 +36,7 @@ class World(NamedTuple):
 
 def station(seed: int = 0) -> Station:
     """Filling, held-out error, a map of films, recommendations, and the smallest landscape."""
-    world = rated(seed)
+    world = split_ratings(seed)
     model = SVDPlusPlus(random_state=seed).fit(world.train)
     n, m = world.train.shape
     known = world.train.nnz + world.held.nnz
@@ -57,12 +56,12 @@ def station(seed: int = 0) -> Station:
     )
 
 
-def rated(seed: int) -> World:
+def split_ratings(seed: int) -> World:
     data = datasets.ratings(seed=seed)
     place = {title: j for j, title in enumerate(data.films["item"])}
     i, x = data.ratings["user"].to_numpy(), data.ratings["rating"].to_numpy()
     j = np.array([place[title] for title in data.ratings["item"]])
-    out = generator(seed).random(len(x)) < HELD
+    out = generator(seed).random(len(x)) < HELD_OUT
     shape = data.truth.expected.shape
     train, held = (sparse.csr_array((x[own], (i[own], j[own])), shape=shape) for own in (~out, out))
     names = sorted({name for kinds in data.films["genres"].to_list() for name in kinds})
@@ -80,8 +79,8 @@ def rms(model: Any, held: sparse.csr_array) -> float:
 
 
 def filling(w: World, model: SVDPlusPlus) -> Part:
-    rows = np.argsort(-np.diff(w.train.indptr), kind="stable")[: SHOWN[0]]
-    cols = np.argsort(-np.bincount(w.train.indices, minlength=w.train.shape[1]), kind="stable")[: SHOWN[1]]
+    rows = np.argsort(-np.diff(w.train.indptr), kind="stable")[: TABLE_SHAPE[0]]
+    cols = np.argsort(-np.bincount(w.train.indices, minlength=w.train.shape[1]), kind="stable")[: TABLE_SHAPE[1]]
     taste = w.expected[np.ix_(rows, cols)]
     taste = taste - taste.mean(axis=1, keepdims=True) - taste.mean(axis=0) + taste.mean()
     left, _, right = np.linalg.svd(taste)  # ordered by the main taste, so that there is something to see
@@ -89,13 +88,13 @@ def filling(w: World, model: SVDPlusPlus) -> Part:
     seen = np.full(w.train.shape, np.nan)
     seen[cells(w.train)] = w.train.data
     at = np.ix_(rows, cols)
-    guess = model.predict(*(a.ravel() for a in np.meshgrid(rows, cols, indexing="ij"))).reshape(SHOWN)
+    guess = model.predict(*(a.ravel() for a in np.meshgrid(rows, cols, indexing="ij"))).reshape(TABLE_SHAPE)
     together = float(np.corrcoef(guess.ravel(), w.expected[at].ravel())[0, 1])
     return Part(
         "What would they have said?",
-        f"Part of the table: {SHOWN[0]} people who rate much and {SHOWN[1]} films that are rated much. On the left "
+        f"Part of the table: the {TABLE_SHAPE[0]} people and the {TABLE_SHAPE[1]} films with most ratings. On the left "
         "what the model was shown, in the middle what it expects in every cell, on the right the truth, which is known "
-        "here because the world is a seeded generator. Noise was added to the truth before anybody saw it.",
+        "here because the world is a seeded generator. Noise was added to the truth before it was shown.",
         "model = SVDPlusPlus().fit(X)          # X is sparse; what is not stored is unknown\nmodel.predict(rows, cols)",
         plots.tables_figure({"shown": seen[at], "expected": guess, "truth": w.expected[at]}, (1, 5), "stars"),
         "Ratings shown to the model, its expectation in every cell, and the noiseless truth, for some of the people.",
@@ -110,9 +109,7 @@ def errors(w: World, model: SVDPlusPlus, seed: int) -> Part:
     curves = {}
     for reg, words in ((0.002, "hardly any penalty"), (0.1, "the default penalty")):
         fitted, held = (EarlyStopping(w.train, part, patience=SWEEPS) for part in (w.train, w.held))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it runs for a fixed number of sweeps
-            ALS(reg=reg, tol=0, max_iter=SWEEPS, random_state=seed).set_callbacks(fitted, held).fit(w.train)
+        fit_briefly(ALS(reg=reg, tol=0, max_iter=SWEEPS, random_state=seed).set_callbacks(fitted, held), w.train)
         lines = {"fitted ratings": fitted.scores_, "held-out ratings": held.scores_}
         curves[f"ALS, {words}"] = {name: [-score for score in scores] for name, scores in lines.items()}
     rows, cols = cells(w.held)
@@ -151,17 +148,14 @@ def genres(w: World, model: SVDPlusPlus) -> Part:
     titles = [title.removeprefix("The ") for title in w.films["item"]]
     return Part(
         "Genres, found without being told",
-        "The model knows nothing of a film but who gave it how many stars. Still, films of a genre come to lie in the "
-        "same direction, because the same people like them. A film's nearest neighbour usually shares a genre with it.",
+        "The model knows nothing of a film but the stars of each person. Still, films of a genre come to lie in the "
+        "same direction, because the same people like them. A film's nearest neighbor usually shares a genre with it.",
         "films = SVDPlusPlus().fit(X).components_.T     # a few numbers each",
         plots.items_figure(
             (Z @ axes[:2].T)[often], [titles[j] for j in often], [w.genre[j] for j in often], weight[often]
         ),
-        "The films rated most often, along the two directions in which their factors differ most, coloured by genre.",
-        {
-            "nearest film shares a genre": f"{shared:.0%}",
-            "two films at random": f"{chance:.0%}",
-        },
+        "The films rated most often, along the two directions in which their factors differ most, colored by genre.",
+        {"nearest film shares a genre": f"{shared:.0%}", "two films at random": f"{chance:.0%}"},
     )
 
 
@@ -183,9 +177,10 @@ def advice(w: World, seed: int) -> Part:
     return Part(
         "Somebody new, and the reasons",
         f"A newcomer who loved <i>{escape(liked)}</i> and hated <i>{escape(other)}</i> would give most stars to "
-        f"{_listed(lists)}. Turn the two ratings around, and the films are {_listed(turned)}. Nothing is fitted again: "
-        f"a newcomer is one small regression. Person {user} would love <i>{escape(best['item'][0])}</i>, and the model "
-        f"can say why; the ratings that weighed most were those of {because}.",
+        f"{write_titles(lists)}. Turn the two ratings around, and the films are {write_titles(turned)}. Nothing is "
+        f"fitted again: a newcomer is one small regression. Person {user} would love "
+        f"<i>{escape(best['item'][0])}</i>, and the model can say why; the ratings that weighed most were those of "
+        f"{because}.",
         "rec = Recommender(SVDPlusPlus()).fit(ratings)\n"
         "rec.recommend_new({liked: 5, hated: 1})\n"
         "rec.explain(user, film)",
@@ -194,7 +189,7 @@ def advice(w: World, seed: int) -> Part:
 
 
 def two_questions(w: World, seed: int) -> Part:
-    """Lists and ratings, each with the model that was chosen for it and the trivial one."""
+    """Compare lists and ratings, each with the model that was chosen for it and the trivial one."""
     choice = Recommender(random_state=seed).fit(w.frame).choice_
     lists = choice["ranking"]
     verdict = (
@@ -218,7 +213,7 @@ def two_questions(w: World, seed: int) -> Part:
     )
 
 
-def _listed(titles: list[str]) -> str:
+def write_titles(titles: list[str]) -> str:
     return ", ".join(f"<i>{escape(title)}</i>" for title in titles)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,11 +11,11 @@ from twofold.core.seeds import generator
 from twofold.deep import GAN, VAE, Autoencoder, CNNClassifier, PixelCNN, frechet_distance, sample_score
 from twofold.linear import PCA
 from twofold.plots.models import linear as plots
-from twofold.tour.station import Part, Station
+from twofold.tour.station import Part, Station, fit_briefly
 
-HELD = 297  # digits that nothing learns from
-SHOWN = 18  # in a row of pictures
-LEVELS = 17  # grey values of a pixel
+HELD_OUT = 297  # digits that nothing learns from
+ROW_PICTURES = 18
+LEVELS = 17  # gray values of a pixel
 SMALL: Any = {"hidden_layer_sizes": (128, 128), "learning_rate_init": 3e-3, "batch_size": 50}
 
 
@@ -32,23 +31,23 @@ class World(NamedTuple):
 
 
 def station(seed: int = 0) -> Station:
-    """A network that reads, codes that bend, a walk between them, a forger and a critic, one pixel after the other."""
-    world = learned(seed)
+    """Show a network that reads, codes that bend, a walk between them, a forger and a critic, pixels in turn."""
+    world = train_judge(seed)
     return Station(
         "Networks and generators",
         f"{len(world.seen):,} handwritten digits of 8 × 8 pixels, and {len(world.held)} more that nothing here learns "
         "from. A network is a chain of simple maps whose weights are found by following the gradient down. It may say "
-        "what a picture is, say it in a few numbers, or draw pictures that nobody has written.",
+        "what a picture is, say it in a few numbers, or draw pictures that were never written.",
         [reading(world), codes(world), walk(world), game(world), pixels(world)],
     )
 
 
-def learned(seed: int) -> World:
+def train_judge(seed: int) -> World:
     digits = datasets.digits()
     order = generator(seed, 13).permutation(len(digits.target))
     X, y = digits.images[order], digits.target[order]
     judge = CNNClassifier((16, 32), learning_rate_init=5e-3, batch_size=32, max_iter=6, random_state=seed)
-    return World(X[HELD:], X[:HELD], y[HELD:], y[:HELD], judge.fit(X[HELD:], y[HELD:]), seed)
+    return World(X[HELD_OUT:], X[:HELD_OUT], y[HELD_OUT:], y[:HELD_OUT], judge.fit(X[HELD_OUT:], y[HELD_OUT:]), seed)
 
 
 def flat(X: np.ndarray) -> np.ndarray:
@@ -58,7 +57,7 @@ def flat(X: np.ndarray) -> np.ndarray:
 def reading(w: World) -> Part:
     chances = w.judge.predict_proba(w.held)
     said = chances.argmax(axis=1)
-    doubt = np.argsort(chances.max(axis=1))[:SHOWN]
+    doubt = np.argsort(chances.max(axis=1))[:ROW_PICTURES]
     least = ", ".join(f"{said[i]}" if said[i] == w.truth[i] else f"{said[i]} (it is {w.truth[i]})" for i in doubt[:3])
     return Part(
         "A network that reads",
@@ -86,7 +85,7 @@ def codes(w: World) -> Part:
         "Straight codes, and bent ones",
         "An autoencoder is two networks: one says a picture in two numbers, the other draws it again from these. "
         "Without hidden layers the best they can do is PCA's plane. With hidden layers the plane may bend, and as many "
-        "numbers say more. Nobody told what any digit is: the colours were added later.",
+        "numbers say more. No digit is named to it: the colors were added later.",
         "Autoencoder(2, hidden_layer_sizes=(128, 64)).fit(images).transform(new)",
         plots.planes_figure({"PCA": pca.transform(flat(w.held)), "Autoencoder": bent.transform(w.held)}, w.truth),
         "Digits held out in the plane of PCA, and in the two numbers of a deep autoencoder.",
@@ -95,7 +94,7 @@ def codes(w: World) -> Part:
 
 
 def walk(w: World) -> Part:
-    model = fitted(VAE(8, output="gaussian", **SMALL, max_iter=25, random_state=w.seed), w.seen)
+    model = fit_briefly(VAE(8, output="gaussian", **SMALL, max_iter=25, random_state=w.seed), w.seen)
     ends = [
         tuple(w.held[np.flatnonzero(w.truth == kind)[0]] for kind in pair) for pair in ((0, 6), (4, 9), (1, 7), (3, 8))
     ]
@@ -120,12 +119,12 @@ def walk(w: World) -> Part:
 def game(w: World) -> Part:
     rows, numbers = {}, {}
     for epochs in (1, 8, 30):
-        model = fitted(
+        model = fit_briefly(
             GAN(16, hidden_layer_sizes=(128, 128), learning_rate_init=2e-3, max_iter=epochs, random_state=w.seed),
             w.seen,
         )
         drawn = model.sample(len(w.held), random_state=w.seed)
-        rows[f"{epochs} epoch{'s' if epochs > 1 else ''}"] = drawn[:SHOWN]
+        rows[f"{epochs} epoch{'s' if epochs > 1 else ''}"] = drawn[:ROW_PICTURES]
         found = frechet_distance(w.held, drawn)
         numbers[f"Fréchet distance, epoch {epochs}"] = f"{found.distance:.0f}"
     numbers["floor: between halves of the data"] = f"{found.floor:.0f}"
@@ -136,14 +135,14 @@ def game(w: World) -> Part:
         "real pictures at every place, and then the game measures how far two distributions are apart.",
         "GAN(16).fit(images).sample(18)",
         plots.rows_figure(rows, (0, 16)),
-        "Pictures of a generator after one, eight and thirty epochs: from grey noise to digits.",
+        "Pictures of a generator after one, eight and thirty epochs: from gray noise to digits.",
         numbers,
     )
 
 
 def pixels(w: World) -> Part:
-    model = fitted(PixelCNN(16, n_layers=3, learning_rate_init=8e-3, max_iter=5, random_state=w.seed), w.seen)
-    some = w.held[:SHOWN]
+    model = fit_briefly(PixelCNN(16, n_layers=3, learning_rate_init=8e-3, max_iter=5, random_state=w.seed), w.seen)
+    some = w.held[:ROW_PICTURES]
     half = some.astype(np.float64)
     half[:, 4:] = np.nan
     drawn = model.sample(200, random_state=w.seed)
@@ -156,7 +155,7 @@ def pixels(w: World) -> Part:
         'model = PixelCNN(16).fit(images)\nmodel.sample(18), model.complete(new, "lower"), model.score(new)',
         plots.rows_figure(
             {
-                "drawn": drawn[:SHOWN],
+                "drawn": drawn[:ROW_PICTURES],
                 "known": half,
                 "completed": model.complete(some, "lower", random_state=w.seed),
                 "truth": some,
@@ -173,14 +172,8 @@ def pixels(w: World) -> Part:
     )
 
 
-def fitted(model: Any, X: np.ndarray) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a short training may leave numbers of a code unused
-        return model.fit(X)
-
-
 def alone(seen: np.ndarray, held: np.ndarray) -> float:
-    """The log-likelihood of pictures whose pixels know nothing of each other."""
+    """Return the log-likelihood of pictures whose pixels are independent."""
     counts = np.stack([(seen == level).sum(axis=0) + 0.5 for level in range(LEVELS)])
     logs = np.log(counts / counts.sum(axis=0))
     return float(logs[held.astype(int), np.arange(8)[:, None], np.arange(8)].sum(axis=(1, 2)).mean())

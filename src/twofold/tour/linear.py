@@ -18,12 +18,12 @@ RULES: dict[str, str | float] = {
     "Gavish–Donoho": "gavish-donoho",
 }
 SIZES = (1, 2, 5, 10, 20, 40)
-FIRST, SHOWN = 10, 12  # the digits in a row of pictures
+ROW = slice(10, 22)  # digits in a row of pictures
 HIDDEN, LATENT = 0.25, 12
 
 
 def station(seed: int = 0) -> Station:
-    """Spectrum, directions, reconstructions, holes, and what labels add."""
+    """Show spectrum, directions, reconstructions, holes, and planes with labels."""
     digits = datasets.digits()
     full = PCA().fit(digits.data)
     filling = fill(digits.data, seed)
@@ -72,7 +72,7 @@ def directions(full: PCA) -> Part:
 
 
 def reconstructions(X: np.ndarray, full: PCA) -> Part:
-    pick = X[FIRST : FIRST + SHOWN]
+    pick = X[ROW]
     U, rows = full.transform(pick), {"original": pick.reshape(-1, 8, 8)}
     for k in SIZES:
         held = full.explained_variance_ratio_[:k].sum()
@@ -115,7 +115,7 @@ def fill(X: np.ndarray, seed: int) -> Filling:
 
 def holes(X: np.ndarray, f: Filling) -> Part:
     rows = {"truth": X, "seen": f.seen, "column means": f.means, "PPCA": f.filled, "PPCA's doubt": f.std}
-    pictures = {name: table[FIRST : FIRST + SHOWN].reshape(-1, 8, 8) for name, table in rows.items()}
+    pictures = {name: table[ROW].reshape(-1, 8, 8) for name, table in rows.items()}
     rms = {name: np.sqrt(((table - X)[f.hidden] ** 2).mean()) for name, table in (("m", f.means), ("p", f.filled))}
     return Part(
         "Holes, filled",
@@ -156,7 +156,7 @@ def planes(X: np.ndarray, y: np.ndarray, full: PCA) -> Part:
         "PCA: where digits differ most": full.transform(X)[:, :2],
         "Fisher: where classes differ most": fisher.transform(X),
     }
-    right = [_right(at[train], y[train], at[test], y[test]) for at in both.values()]
+    right = [measure_right(at[train], y[train], at[test], y[test]) for at in both.values()]
     return Part(
         "What labels add",
         "PCA never sees which digit is which. Fisher's discriminant does, and looks for the plane in which the ten "
@@ -169,8 +169,8 @@ def planes(X: np.ndarray, y: np.ndarray, full: PCA) -> Part:
     )
 
 
-def _right(at: np.ndarray, y: np.ndarray, new: np.ndarray, truth: np.ndarray) -> float:
-    """Share of new points nearest to the mean of their own class."""
+def measure_right(at: np.ndarray, y: np.ndarray, new: np.ndarray, truth: np.ndarray) -> float:
+    """Return the share of new points nearest to the mean of their own class."""
     means = np.array([at[y == kind].mean(axis=0) for kind in np.unique(y)])
     nearest = ((new[:, None] - means) ** 2).sum(axis=2).argmin(axis=1)
     return float((np.unique(y)[nearest] == truth).mean())

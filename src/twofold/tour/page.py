@@ -25,7 +25,7 @@ IDEA = (
 
 
 def as_svg(figure: Figure, name: str) -> str:
-    """The figure as an <svg> element; `name` keeps its ids apart from those of other figures."""
+    """Return the figure as an <svg> element; `name` stands in its ids, since several figures share one page."""
     with style(), mpl.rc_context({"svg.hashsalt": name}), io.StringIO() as file:
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
         text = file.getvalue()
@@ -35,16 +35,11 @@ def as_svg(figure: Figure, name: str) -> str:
         text = text.replace(color, f"var({variable})")
     text = re.sub(r'(<svg[^>]*?) width="[\d.]+pt" height="[\d.]+pt"', r"\1", text, count=1)
     known = set(re.findall(r'\bid="([^"]+)"', text))
-    return re.sub(r'(id="|href="#|url\(#)([^")]+)', lambda m: _own(m, name, known), text)
-
-
-def _own(found: re.Match, name: str, known: set[str]) -> str:
-    """An id with the figure's name in front: several figures share one page."""
-    return f"{found[1]}{name}-{found[2]}" if found[2] in known else found[0]
+    return re.sub(r'(id="|href="#|url\(#)([^")]+)', lambda m: f"{m[1]}{name}-{m[2]}" if m[2] in known else m[0], text)
 
 
 def page(stations: Sequence[tuple[Station, float]]) -> str:
-    """The whole tour; each station comes with the seconds it took."""
+    """Write the whole tour; each station comes with the seconds it took."""
     return template("tour.html", "twofold.tour").render(
         stations=stations,
         total=sum(seconds for _, seconds in stations),
@@ -55,6 +50,6 @@ def page(stations: Sequence[tuple[Station, float]]) -> str:
 
 
 def _draw(part: Part, name: str) -> str:
-    """A part's figure, which says its caption to those who cannot see it."""
+    """Draw the figure of a part, with its caption for screen readers."""
     assert part.figure is not None
     return as_svg(part.figure, name).replace("<svg", f'<svg role="img" aria-label="{escape(part.caption)}"', 1)

@@ -17,15 +17,15 @@ from twofold.signals.images.inpaint import inpaint_image
 from twofold.signals.sensing.compressive_sensing import CompressiveSensing
 from twofold.tour.station import Part, Station
 
-KEPT = 50  # coefficients of the heart's 1024 numbers
-MEASURED = 512
-NOISE = 25  # of 255
+COEFFICIENTS = 50  # of the heart's 1024 numbers
+MEASUREMENTS = 512
+NOISE = 25  # standard deviation, of 255
 MISSING = 0.5
 BASES = {"Cosines": DCT(), "Haar": Haar(), "Wavelets": Wavelet(1, "db4")}
 
 
 def station(seed: int = 0) -> Station:
-    """Three bases, few measurements, noise, holes."""
+    """Show three bases, few measurements, noise, holes."""
     heart = datasets.signals().ecg
     heart = heart - heart.mean()
     picture = photograph()
@@ -40,41 +40,42 @@ def station(seed: int = 0) -> Station:
 
 
 def photograph() -> np.ndarray:
-    """Part of a flower, grey (96, 128)."""
+    """Return part of a flower, gray (96, 128)."""
     return np.rint(datasets.photographs().flower[136:232, 232:360].mean(axis=2)).astype(np.uint8)
 
 
 def bases(heart: np.ndarray) -> Part:
     energy = float(heart @ heart)
-    kept = {name: 1 - keep_largest(basis.analyze(heart), KEPT)[1] / energy for name, basis in BASES.items()}
+    kept = {name: 1 - keep_largest(basis.analyze(heart), COEFFICIENTS)[1] / energy for name, basis in BASES.items()}
     return Part(
         "A heartbeat in three bases",
-        f"A thousand numbers of an electrocardiogram, made again from the {KEPT} that say most. Cosines last from end "
-        "to end, and many must work together for one sharp beat. Haar's steps and smoother wavelets live at one place, "
-        "and beats are made of few. Since each basis is a rotation, what is lost is exactly the squares left out.",
-        f'few, lost = keep_largest(Wavelet(1, "db4").analyze(heart), {KEPT})\n'
+        f"A thousand numbers of an electrocardiogram, made again from the {COEFFICIENTS} that say most. Cosines last "
+        "from end to end, and many must work together for one sharp beat. Haar's steps and smoother wavelets live at "
+        "one place, and beats are made of few. Since each basis is a rotation, what is lost is exactly the squares "
+        "left out.",
+        f'few, lost = keep_largest(Wavelet(1, "db4").analyze(heart), {COEFFICIENTS})\n'
         'again = Wavelet(1, "db4").synthesize(few)',
-        bases_figure(heart, BASES, KEPT),
+        bases_figure(heart, BASES, COEFFICIENTS),
         "An electrocardiogram made from its largest coefficients in cosines, Haar's steps and wavelets.",
         {f"kept by {name.lower()}": f"{share:.1%}" for name, share in kept.items()},
     )
 
 
 def few_measurements(heart: np.ndarray, seed: int) -> Part:
-    sensing = CompressiveSensing(MEASURED, kind="hadamard", basis=Wavelet(1, "db4"), random_state=seed).fit(heart)
+    sensing = CompressiveSensing(MEASUREMENTS, kind="hadamard", basis=Wavelet(1, "db4"), random_state=seed).fit(heart)
     found = sensing.recover(sensing.measure(heart))
     off = float(np.linalg.norm(found - heart) / np.linalg.norm(heart))
-    name = f"{MEASURED} measurements of {len(heart):,} numbers"
+    name = f"{MEASUREMENTS} measurements of {len(heart):,} numbers"
     return Part(
         "Half of the measurements",
-        f"If few numbers matter, must one measure all {len(heart):,} to find them? Here are {MEASURED} measurements, "
-        "each the sum of all numbers with random signs. Infinitely many signals would explain them; the one whose "
-        "wavelets have the least sum of sizes is nearly the right one.",
-        f'sensing = CompressiveSensing({MEASURED}, kind="hadamard", basis=Wavelet(1, "db4")).fit(heart)\n'
+        f"If few numbers matter, must one measure all {len(heart):,} to find them? Here are {MEASUREMENTS} "
+        "measurements, each the sum of all numbers with random signs. Infinitely many signals would explain them; "
+        "the one whose wavelets have the least sum of sizes is nearly the right one.",
+        f'sensing = CompressiveSensing({MEASUREMENTS}, kind="hadamard", basis=Wavelet(1, "db4")).fit(heart)\n'
         "sensing.recover(sensing.measure(heart))",
         compare_signals_figure(heart[None], found[None], [name], labels=("signal", "recovered")),
         "The electrocardiogram, and over it what was recovered from half as many measurements.",
-        {"measurements": f"{MEASURED} of {len(heart):,}", "error": f"{off:.1%} of its length"},
+        {"measurements": f"{MEASUREMENTS} of {len(heart):,}", "error": f"{off:.1%} of its length"},
     )
 
 
@@ -85,9 +86,9 @@ def noise(picture: np.ndarray, seed: int) -> Part:
     before, after = (psnr(picture, one, 255) for one in (noisy, clean))
     return Part(
         "Noise has no alphabet",
-        "Each patch of 8 × 8 pixels is said with as few atoms as leave no more than noise would be. Petals need few, "
-        "noise would need them all. The atoms are learned from the noisy picture itself, by K-SVD: first the codes of "
-        "all patches, then every atom for the patches that use it. No other picture was seen.",
+        "Each patch of 8 × 8 pixels is coded with the fewest atoms that leave a rest as small as the noise. Petals "
+        "need few, noise would need them all. The atoms are learned from the noisy picture itself, by K-SVD: first the "
+        "codes of all patches, then every atom for the patches that use it. No other picture was seen.",
         f"denoise_image(noisy, sigma={NOISE})",
         comparison_figure([("photograph", picture), ("with noise", noisy), ("cleaned", clean)]),
         "A photograph, the same with noise, and cleaned.",

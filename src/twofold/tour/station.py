@@ -1,21 +1,22 @@
-"""What a station of the tour is made of."""
+"""The parts of a station of the tour, and a fit that does not warn."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 
 
 class Part(NamedTuple):
-    """One thing shown: what it is, the code that makes it, a figure, a few numbers."""
+    """One result: a text, the code that makes it, a figure, a few numbers."""
 
     title: str
     text: str  # our own words; <b>, <i>, <code> may be used
     code: str = ""
     figure: Figure | None = None
-    caption: str = ""  # also what the figure says to those who cannot see it
+    caption: str = ""  # also read to people who cannot see the figure
     numbers: Mapping[str, str] = {}  # label → value
 
 
@@ -25,3 +26,10 @@ class Station(NamedTuple):
     title: str
     lead: str  # our own words; <b>, <i>, <code> may be used
     parts: Sequence[Part]
+
+
+def fit_briefly(model: Any, *data: Any) -> Any:
+    """Fit a model without its warnings of too few sweeps: a picture does not need them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit(*data)

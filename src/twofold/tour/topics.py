@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from html import escape
 from typing import Any, NamedTuple
 
@@ -19,12 +18,12 @@ from twofold.topics.evaluation import perplexity, topic_coherence
 from twofold.topics.lda.lda import LatentDirichletAllocation
 from twofold.topics.nmf.nmf import NMF
 from twofold.topics.topic_table import topic_map
-from twofold.tour.station import Part, Station
+from twofold.tour.station import Part, Station, fit_briefly
 
 DOCUMENTS = 900
 TOPICS = 12
-TRIED = (2, 4, 8, 12, 24, 48)
-HELD = 0.2  # of the documents
+TOPIC_NUMBERS = (2, 4, 8, 12, 24, 48)
+HELD_OUT = 0.2  # of the documents
 PARTS = 16
 
 
@@ -44,25 +43,25 @@ class World(NamedTuple):
 
 def station(seed: int = 0) -> Station:
     """Topics and their words, packages by topic, a map, how many topics, and parts of digits."""
-    world = counted(seed)
+    world = count_words(seed)
     n, d = world.X.shape
     return Station(
         "Documents as mixtures of topics",
         f"The packages this library stands on describe themselves in English: {n:,} docstrings, {int(world.X.sum()):,} "
         f"words, {d:,} different ones. If topics were known, each document would be a mixture of them; if mixtures "
         "were, each topic would be a count of words. Neither is known, so take turns.",
-        [words_of(world), packages(world), neighbours(world), numbers(world, seed), parts(seed)],
+        [words_of(world), packages(world), neighbors(world), numbers(world, seed), parts(seed)],
     )
 
 
-def counted(seed: int) -> World:
+def count_words(seed: int) -> World:
     text = datasets.docstrings(DOCUMENTS)
     bag = BagOfWords(min_df=5, max_df=0.4)
     X = bag.fit_transform(text.documents)
     order = generator(seed, 1).permutation(X.shape[0])
-    cut = round(HELD * len(order))
+    cut = round(HELD_OUT * len(order))
     test, train = np.sort(order[:cut]), np.sort(order[cut:])
-    model = fitted(X[train], TOPICS, seed)
+    model = fit_topics(X[train], TOPICS, seed)
     mixtures = model.transform(X)
     lengths = np.asarray(X.sum(axis=1)).ravel()
     shares = lengths @ mixtures / lengths.sum()
@@ -72,21 +71,19 @@ def counted(seed: int) -> World:
     return World(text, words, X, test, train, model, topics, shares[by_share], mixtures[:, by_share])
 
 
-def fitted(X: sparse.csr_array, k: int, seed: int) -> LatentDirichletAllocation:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a picture needs no more sweeps
-        return LatentDirichletAllocation(k, max_iter=60, random_state=seed).fit(X)
+def fit_topics(X: sparse.csr_array, k: int, seed: int) -> LatentDirichletAllocation:
+    return fit_briefly(LatentDirichletAllocation(k, max_iter=60, random_state=seed), X)
 
 
-def labels(w: World, most: int = 3) -> list[str]:
-    """The words that tell each topic best from all text."""
+def labels(w: World, count: int = 3) -> list[str]:
+    """Return the words that separate each topic best from all text."""
     overall = w.shares @ w.topics
     telling = w.topics * np.log(np.maximum(w.topics, 1e-300) / np.maximum(overall, 1e-300))
-    return [" ".join(w.words[np.argsort(-row, kind="stable")[:most]]) for row in telling]
+    return [" ".join(w.words[np.argsort(-row, kind="stable")[:count]]) for row in telling]
 
 
 def unigram(X: sparse.csr_array) -> np.ndarray:
-    """(1,d) how frequent words are, none impossible."""
+    """(1,d) frequencies of words, none zero."""
     count = np.asarray(X.sum(axis=0), dtype=np.float64).reshape(1, -1) + 0.01
     return count / count.sum()
 
@@ -96,7 +93,7 @@ def words_of(w: World) -> Part:
     plain = float(perplexity(unigram(w.X[w.train]), w.X[w.test], random_state=0))
     return Part(
         "Words that go together",
-        "Nobody said what the subjects are. Each panel is a topic: a habit of using words, found because documents "
+        "The subjects are not given. Each panel is a topic: a habit of using words, found because documents "
         f"that use one of them use the others, too. Is it real? {len(w.test)} documents were put aside; half of the "
         "words of each were shown, and the other half had to be guessed. <i>Perplexity</i> is the number of equally "
         "likely words that the guess amounts to.",
@@ -130,7 +127,7 @@ def packages(w: World) -> Part:
     )
 
 
-def neighbours(w: World) -> Part:
+def neighbors(w: World) -> Part:
     c = int(w.shares.argmin())
     best = int(np.argmax(w.mixtures[:, c] * np.minimum(1, np.asarray(w.X.sum(axis=1)).ravel() / 60)))
     return Part(
@@ -147,8 +144,8 @@ def neighbours(w: World) -> Part:
 def numbers(w: World, seed: int) -> Part:
     train, test = w.X[w.train], w.X[w.test]
     scores, coherences = [], []
-    for k in TRIED:
-        model = w.model if k == TOPICS else fitted(train, k, seed)
+    for k in TOPIC_NUMBERS:
+        model = w.model if k == TOPICS else fit_topics(train, k, seed)
         scores.append(float(perplexity(model, test, random_state=0)))
         coherences.append(float(np.mean(topic_coherence(model, train))))
     return Part(
@@ -158,21 +155,19 @@ def numbers(w: World, seed: int) -> Part:
         "Where texts do not repeat each other, the curve soon turns level, and <i>coherence</i> falls: it says how far "
         "the words of a topic really meet in documents, 0 by chance, 1 always.",
         "perplexity(model, held_out), topic_coherence(model, X)",
-        plots.choice_figure(TRIED, scores, coherences, TOPICS),
+        plots.choice_figure(TOPIC_NUMBERS, scores, coherences, TOPICS),
         "Held-out perplexity and coherence over the number of topics.",
         {
             f"perplexity with {k}": f"{p:,.0f}"
-            for k, p in zip(TRIED, scores, strict=True)
-            if k in (2, TOPICS, TRIED[-1])
+            for k, p in zip(TOPIC_NUMBERS, scores, strict=True)
+            if k in (2, TOPICS, TOPIC_NUMBERS[-1])
         },
     )
 
 
 def parts(seed: int) -> Part:
     X = datasets.digits().data
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        nmf = NMF(PARTS, random_state=seed).fit(X)
+    nmf = fit_briefly(NMF(PARTS, random_state=seed), X)
     pca = PCA(PARTS).fit(X)
     shown = {"NMF: parts that add": nmf.components_, "PCA: directions that cancel": pca.components_}
     left = np.mean((X - nmf.transform(X) @ nmf.components_) ** 2) / np.mean((X - X.mean(axis=0)) ** 2)

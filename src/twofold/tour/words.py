@@ -22,12 +22,12 @@ from twofold.words.skip_gram.skip_gram import SkipGram
 from twofold.words.word_vectors.word_vectors import WordVectors
 
 DOCUMENTS = 1000
-ON_MAP = 150
+MAP_WORDS = 150
 GROUPS = 8
 PAIRS = 40  # of one and many
-OFTEN = 12  # times a plural is seen, so that it is known
-SEEDS = 40  # words given to the alignment
-LOOKED_AT = 300  # words that have to find themselves
+MIN_PLURAL_COUNT = 12
+ALIGNED_WORDS = 40
+TRANSLATED_WORDS = 300
 NEGATIVES = 5
 
 
@@ -42,18 +42,18 @@ class World(NamedTuple):
 
 def station(seed: int = 0) -> Station:
     """A map of words, what skip-gram converges to, directions that mean something, two halves brought together."""
-    world = learned(seed)
+    world = learn_vectors(seed)
     return Station(
         "Words by the company they keep",
         "To a computer, <i>row</i> and <i>column</i> are as different as <i>row</i> and <i>wavelet</i>. "
         f"{world.tokens:,} words of docstrings say otherwise: what stands beside a word tells what it means. Every "
-        "word has two vectors, one for itself and one for when it is somebody's neighbour, and each is easy to find "
+        "word has two vectors, one for itself and one for when it is the neighbor of another, and each is easy to find "
         "when the other is known.",
-        [neighbours(world), products(seed), directions(world), halves(world, seed)],
+        [neighbors(world), products(seed), directions(world), halves(world, seed)],
     )
 
 
-def learned(seed: int) -> World:
+def learn_vectors(seed: int) -> World:
     documents = datasets.docstrings(DOCUMENTS).documents
     model = PMIEmbedding(50, min_count=5, random_state=seed).fit(documents)
     small = english()
@@ -65,8 +65,8 @@ def unit(X: np.ndarray) -> np.ndarray:
     return X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-12)
 
 
-def neighbours(w: World) -> Part:
-    shown = w.telling[:ON_MAP]
+def neighbors(w: World) -> Part:
+    shown = w.telling[:MAP_WORDS]
     groups = KMeans(GROUPS, random_state=0).fit(unit(w.vectors[shown].astype(np.float64))).labels_
     counts: Any = w.vectors.counts_
     weights = [float(counts[w.vectors.place(word)]) for word in shown]
@@ -74,7 +74,7 @@ def neighbours(w: World) -> Part:
     near = {f"nearest to {word}": ", ".join(other for other, _ in w.vectors.nearest(word, 3)) for word in asked}
     return Part(
         "A map of words",
-        "Nobody told what any word means. They were counted in windows of five on either side, compared with how often "
+        "No word is explained to it. Words were counted in windows of five on either side, compared with how often "
         "they would meet by chance, and the table of the logarithms was cut to fifty directions. Close on the map are "
         "words that may stand in for each other, and words for the same things.",
         "vectors = PMIEmbedding(50).fit(documents).vectors_\n" + f'vectors.nearest("{asked[0]}"), vectors.map_2d()',
@@ -100,7 +100,7 @@ def products(seed: int) -> Part:
     like = float(np.corrcoef(target[seen], product[seen])[0, 1])
     return Part(
         "What a guessing game converges to",
-        "Skip-gram plays a game: is this pair of neighbours from the text, or made up? It pulls true pairs together "
+        "Skip-gram plays a game: is this pair of neighbors from the text, or made up? It pulls true pairs together "
         f"and pushes {NEGATIVES} made-up ones apart. Where the forces balance, the product of two vectors is the "
         "logarithm of how much more often the words meet than by chance, less that of the number of made-up pairs. "
         f"Here is a made-up language of {len(words)} words, small enough to check it: each dot is a pair.",
@@ -119,7 +119,7 @@ def steps(w: World) -> dict[str, list[tuple[str, str]]]:
     """Frequent words with their plurals, and words with their opposites."""
     counts: Any = w.vectors.counts_
     many = [(word, word + "s") for word in w.telling if word + "s" in w.vectors]
-    often = [pair for pair in many if counts[w.vectors.place(pair[1])] >= OFTEN][:PAIRS]
+    often = [pair for pair in many if counts[w.vectors.place(pair[1])] >= MIN_PLURAL_COUNT][:PAIRS]
     known = [pair for pair in OPPOSITES if all(word in w.vectors for word in pair)]
     return {"One and many: a common step": often, "Opposites: none": known}
 
@@ -133,7 +133,7 @@ def directions(w: World) -> Part:
     return Part(
         "Directions that mean something",
         "Upright is the mean step from a word to its plural; the pairs shown took no part in it. Their steps point the "
-        "same way: ratios of probabilities have become differences of vectors, and nobody asked for it. So the plural "
+        "same way: ratios of probabilities have become differences of vectors, by themselves. So the plural "
         "of a word can be asked for, by the step of another. From a text as small as this it is seldom the very first "
         f"of {len(w.vectors):,} words; from billions of words, most of the time. Opposites are another matter. They "
         "keep the same company, so that each is simply beside the other, and no direction is common to them.",
@@ -152,16 +152,16 @@ def directions(w: World) -> Part:
 def halves(w: World, seed: int) -> Part:
     own = [PMIEmbedding(50, min_count=5, random_state=seed).fit(w.documents[i::2]).vectors_ for i in (0, 1)]
     both = [word for word in w.telling if word in own[0] and word in own[1]]
-    given, others = both[:SEEDS], both[SEEDS : SEEDS + LOOKED_AT]
-    apart = found_themselves(own[0][others], own[1], others)
-    joined = align(own[0], own[1], [(word, word) for word in given])
+    aligned, others = both[:ALIGNED_WORDS], both[ALIGNED_WORDS : ALIGNED_WORDS + TRANSLATED_WORDS]
+    apart = find_themselves(own[0][others], own[1], others)
+    joined = align(own[0], own[1], [(word, word) for word in aligned])
     hits = [joined.translate(word, 1)[0][0] == word for word in others]
     return Part(
         "Two languages, one rotation",
         "Learn from every other docstring, then from the rest. The two sets of vectors have the same shape, but "
-        f"nothing tells that: each has axes of its own. Give {SEEDS} words that correspond, find the rotation that "
-        f"brings them together, and look up the next {len(others)} words: does each find itself on the other side? "
-        "With two languages in place of two halves, this makes a dictionary.",
+        f"nothing tells that: each has axes of its own. Give {ALIGNED_WORDS} words that correspond, find the rotation "
+        f"that brings them together, and look up the next {len(others)} words: does each find itself on the other "
+        "side? With two languages in place of two halves, this makes a dictionary.",
         "joined = align(one, other, pairs)\njoined.translate(word)",
         plots.curves_figure(
             {"after the rotation": running(hits), "before": running(apart)},
@@ -175,7 +175,7 @@ def halves(w: World, seed: int) -> Part:
     )
 
 
-def found_themselves(X: np.ndarray, other: WordVectors, words: list[str]) -> list[bool]:
+def find_themselves(X: np.ndarray, other: WordVectors, words: list[str]) -> list[bool]:
     return [other.nearest(x, 1)[0][0] == word for x, word in zip(X, words, strict=True)]
 
 

@@ -89,12 +89,12 @@ class Atoms(Method):
         return parts_figure({f"{data.name}: {self.title}": atoms}, per_row=max(4, round(len(atoms) ** 0.5)))
 
 
-def _dictionary_controls(owner: str, *others: Setting) -> tuple[Setting, ...]:
+def _dictionary_controls(owner: str, *more: Setting) -> tuple[Setting, ...]:
     return (
         control(owner, "n_components", "atoms", default=64, min=2, max=256),
         control(owner, "n_nonzero", "atoms a picture", default=4, max=20),
         control(owner, "init", "start", default="noise"),
-        *others,
+        *more,
         PATCH,
         sweep_limit(owner, default=40),
         seed(owner),

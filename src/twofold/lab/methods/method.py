@@ -133,13 +133,13 @@ class Method(ABC):
             "settings": [asdict(one) | {"choices": list(one.choices)} for one in self.settings],
         }
 
-    def check(self, given: Values) -> dict[str, Any]:
-        """Return all settings, those not given at their defaults."""
+    def check(self, values: Values) -> dict[str, Any]:
+        """Return all settings, those without a value at their defaults."""
         known = {one.name: one for one in self.settings}
-        for name in given:
+        for name in values:
             if name not in known:
                 raise InputError(f"{self.title} has no setting {name!r}; it has {', '.join(known)}.")
-        return {name: one.check(given.get(name, one.default)) for name, one in known.items()}
+        return {name: one.check(values.get(name, one.default)) for name, one in known.items()}
 
     def check_kind(self, data: Data) -> None:
         if data.kind not in self.kinds:

@@ -90,11 +90,11 @@ def _list_words(scores: Any) -> list[dict[str, Any]]:
     return [{"word": str(word), "score": float(score)} for word, score in scores]
 
 
-def _vector_controls(owner: str, *others: Setting) -> tuple[Setting, ...]:
+def _vector_controls(owner: str, *more: Setting) -> tuple[Setting, ...]:
     return (
         control(owner, "n_components", "numbers a vector", default=50, min=2, max=300),
         control(owner, "window", max=50),
-        *others,
+        *more,
         control(owner, "min_count", "times a word must occur", max=1000, advanced=True),
         seed(owner),
     )
