@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from twofold.cli.app import app
+from tests.cli.helpers import run_twofold
 from twofold.clusters import KMeans
 from twofold.linalg import shrink
 from twofold.tour import EXTRAS, STATIONS, clusters, completion, signals, topics, words
@@ -105,12 +104,12 @@ def test_networks_read_code_walk_forge_and_draw() -> None:
 
 
 def test_without_torch_a_station_is_left_out_with_one_line(tmp_path: Path, monkeypatch: Any) -> None:
-    from twofold.cli.commands import tour as command
+    from twofold.cli.verbs import tour as command
 
     assert set(EXTRAS) <= set(STATIONS)
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.setattr(command, "STATIONS", {NETWORKS: STATIONS[NETWORKS], "first": "twofold.tour.linear:station"})
-    result = CliRunner().invoke(app, ["tour", "-o", str(tmp_path / "page.html")])
+    result = run_twofold("tour", "-o", str(tmp_path / "page.html"))
     assert result.exit_code == 0, result.output
     (line,) = [line for line in result.stderr.splitlines() if NETWORKS in line]
     assert "torch" in line and "twofold[deep]" in line
