@@ -19,7 +19,7 @@ References: Srebro & Salakhutdinov 2010 (the weighted norm); Mazumder, Hastie & 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from numbers import Integral
+from numbers import Integral, Real
 from typing import NamedTuple
 
 import numpy as np
@@ -39,7 +39,12 @@ RIDGE_POWER = 0.5  # of the known cells of a row or column, by which its ridge g
 FIRST_FACTOR, LATER_FACTOR = 0.7, 0.3  # from one λ to the next, and after the first few
 FIRST_LAMBDAS = 12  # such few
 MIN_LAMBDA_RATIO = 1e-7  # of λ_max, where the search ends
-RANK = {"n_components": [None, StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")]}  # the constraint
+RIDGE_PARAMETERS: dict[str, list] = {  # the constraints of models that find them
+    "n_components": [None, StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+    "reg": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+    "reg_power": [None, Interval(Real, 0, 1, closed="both")],
+    "biases": ["boolean"],
+}
 MAX_IDLE_LAMBDAS = 2  # values of λ that do not help
 RANKS = (13, 8, 5, 3, 2, 1)  # below the most
 MIN_ERRORS, MIN_ERRORS_OF_FEWER = 2, 1  # standard errors by which factors must help, and by which fewer must help more
@@ -64,7 +69,7 @@ class Found(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """The best λ for one rank, and what the cells put aside say about it."""
+    """The best λ for one rank, and the losses of the cells put aside."""
 
     nothing: np.ndarray  # (cells,) losses without factors
     losses: np.ndarray  # with them
@@ -78,7 +83,7 @@ def find_ridges(make: Callable[[int], Plan], ranks: Sequence[int], biases: bool,
     whole, model = _with_biases(make(ranks[0]), None, biases)
     kept, held = hold_out(whole.cells, generator(seed, 6))
     path = start_path()
-    if len(held.x) < MIN_CELLS:  # too few to ask: a tenth of λ_max
+    if len(held.x) < MIN_CELLS:  # too few to decide: a tenth of λ_max
         top, alone, grain = _start(whole, model, generator(seed))
         return Found(_with_ridge(whole, top / 10, 1.0), State(alone.U, alone.Z + grain), path)
     trials = {k: _search(*_with_biases(make(k), kept, biases), held, seed, path) for k in ranks}

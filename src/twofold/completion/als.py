@@ -15,14 +15,13 @@ References: Zhou, Wilkinson, Schreiber & Pan 2008 (λ by counts); Takács, Pilá
 from __future__ import annotations
 
 from functools import partial
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.completion._auto_ridge import (
-    RANK,
+    RIDGE_PARAMETERS,
     Found,
     describe_ridges,
     find_ridges,
@@ -38,7 +37,7 @@ from twofold.core.data.blocks import as_blocks
 from twofold.core.data.known_cells import observed
 from twofold.core.estimator import fitting
 from twofold.core.numerics.alternating_ridge import FREE, Ridge, bias_of, features, planned
-from twofold.core.params import Interval, StrOptions
+from twofold.core.params import StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
 
@@ -76,7 +75,7 @@ class ALS(Factors):
         is drawn towards that of all lines where a line has few. Factors and biases are then those of z-scores; what is
         predicted and filled in is in the units of X. New rows are standardized by their own known cells.
     tol : float, default=1e-4
-        Stop when the last sweeps, and a tenth of what their trend says is still to come, lower the objective by less
+        Stop when the last sweeps, and a tenth of the change that their trend predicts, lower the objective by less
         than this, relatively.
     max_iter : int, default=100
         Sweeps at most.
@@ -124,10 +123,7 @@ class ALS(Factors):
     path_: dict
     _parameter_constraints: ClassVar[dict] = {
         **Factors._parameter_constraints,
-        **RANK,
-        "reg": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
-        "reg_power": [None, Interval(Real, 0, 1, closed="both")],
-        "biases": ["boolean"],
+        **RIDGE_PARAMETERS,
         "nonnegative": ["boolean"],
         "solver": [StrOptions({"auto", "cholesky", "cg"})],
     }
@@ -209,7 +205,7 @@ class ALS(Factors):
         return self
 
     def add_columns(self, X: Table) -> ALS:
-        """Let new columns join: X (n, m) holds what the fitted rows say about them."""
+        """Let new columns join: X (n, m) holds the cells of the fitted rows in them."""
         check_is_fitted(self)
         blocks = as_blocks(X)
         if blocks.shape[0] != self.n_rows_:

@@ -126,7 +126,7 @@ class Biases(Completion):
         both as ratios of variances, so that neither the unit nor the amount of noise in the table matters. 0 gives
         least squares: on a full table, the means of the two-way analysis of variance.
     tol : float, default=1e-8
-        Stop when the last sweeps, and a tenth of what their trend says is still to come, lower the objective by less
+        Stop when the last sweeps, and a tenth of the change that their trend predicts, lower the objective by less
         than this, relatively.
     max_iter : int, default=1000
         Sweeps at most.

@@ -22,7 +22,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from twofold.completion._auto_ridge import RANK, describe_ridges, find_ridges, get_power, list_ranks, start_path
+from twofold.completion._auto_ridge import (
+    RIDGE_PARAMETERS,
+    describe_ridges,
+    find_ridges,
+    get_power,
+    list_ranks,
+    start_path,
+)
 from twofold.completion.cells import split_biases
 from twofold.completion.model import Factors
 from twofold.core import loop
@@ -211,7 +218,7 @@ class GradientFactorization(Factors):
     normalize : {"row", "column"} or None, default=None
         Fit the z-scores of rows or of columns: as in :class:`ALS`.
     tol : float, default=1e-3
-        Stop when the last sweeps, and a tenth of what their trend says is still to come, lower the objective by less
+        Stop when the last sweeps, and a tenth of the change that their trend predicts, lower the objective by less
         than this, relatively.
     max_iter : int, default=100
         Sweeps at most.
@@ -250,11 +257,8 @@ class GradientFactorization(Factors):
     path_: dict
     _parameter_constraints: ClassVar[dict] = {
         **Factors._parameter_constraints,
-        **RANK,
+        **RIDGE_PARAMETERS,
         "solver": [StrOptions({"sgd", "gradient"})],
-        "reg": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
-        "reg_power": [None, Interval(Real, 0, 1, closed="both")],
-        "biases": ["boolean"],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "momentum": [Interval(Real, 0, 1, closed="left")],
     }

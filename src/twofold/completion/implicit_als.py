@@ -61,7 +61,7 @@ class ImplicitALS(Ranking, Factors):
         Exact half-steps, a few conjugate gradient steps from where each row stands, or 64 factors at a time exactly.
         "auto" is exact with up to 12 factors, then "cg", which gets as far as "blocks" at a third of the cost.
     tol : float, default=1e-3
-        Stop when the last sweeps, and a tenth of what their trend says is still to come, lower the objective by less
+        Stop when the last sweeps, and a tenth of the change that their trend predicts, lower the objective by less
         than this, relatively.
     max_iter : int, default=20
         Sweeps at most.

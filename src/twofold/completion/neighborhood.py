@@ -204,7 +204,7 @@ class Neighborhood(Completion):
     power : float, default=1.5
         Similarities count as their absolute value to this power, with their sign.
     damping : float, default=0.1
-        Added to the sum of those, so that few and weak neighbors say little.
+        Added to the sum of those, so that few and weak neighbors count little.
     n_similar : int, default=400
         Similarities kept for each column (or row). The memory they take is d (or n) times this; the strongest are kept.
     normalize : {"row", "column"} or None, default=None
@@ -319,7 +319,7 @@ class Neighborhood(Completion):
     def fold_in(self, X: Table) -> np.ndarray:
         """The predictions (m,d) for all cells of new rows: here a row has no factors other than its values.
 
-        In the holes of a fitted row it is what `predict` says. In its known cells that holds for "item" only: a new
+        In the holes of a fitted row it is what `predict` gives. In its known cells that holds for "item" only: a new
         row that is a copy of a fitted one has this one for a neighbor.
         """
         return self.predict(X)

@@ -26,9 +26,9 @@ class RatingsTable(NamedTuple):
     users: np.ndarray  # (n,)
     items: np.ndarray  # (d,)
     X: sparse.csr_array  # (n,d)
-    implicit: bool  # no ratings, or all alike: a cell says only that something happened, and how often
+    implicit: bool  # no ratings, or all equal: a cell counts how often something happened
     columns: dict[str, str | None]
-    names: np.ndarray | None = None  # (d,) what the items are called, "" where nothing says so
+    names: np.ndarray | None = None  # (d,) what the items are called, "" where unknown
     times: np.ndarray | None = None  # (cells,) when each was rated, the last time where it was more than once
     refused: sparse.csr_array | None = None  # (n,d) what was answered with no
 

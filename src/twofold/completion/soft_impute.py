@@ -63,7 +63,7 @@ class SoftImpute(LowRank):
     normalize : {"row", "column"} or None, default=None
         Fit the z-scores of rows or of columns: as in :class:`ALS`.
     tol : float, default=1e-5
-        Stop when the last sweeps, and a tenth of what their trend says is still to come, lower the objective by less
+        Stop when the last sweeps, and a tenth of the change that their trend predicts, lower the objective by less
         than this, relatively.
     max_iter : int, default=500
         Sweeps at most.

@@ -297,7 +297,7 @@ class SVDPlusPlus(Factors):
     normalize : {"row", "column"} or None, default=None
         Fit the z-scores of rows or of columns: as in :class:`ALS`.
     tol : float, default=5e-4
-        Stop when ten times the last sweep, and a tenth of what the trend of the last ones says is still to come, lower
+        Stop when ten times the last sweep, and a tenth of the change that the trend of the last ones predicts, lower
         the negative evidence bound by less than this, relatively.
     max_iter : int, default=300
         Sweeps at most.

@@ -57,7 +57,7 @@ class SVP(LowRank):
     normalize : {"row", "column"} or None, default=None
         Fit the z-scores of rows or of columns: as in :class:`ALS`.
     tol : float, default=1e-6
-        Stop when the last sweeps, and a tenth of what their trend says is still to come, lower the error by less than
+        Stop when the last sweeps, and a tenth of the change that their trend predicts, lower the error by less than
         this, relatively, or when it is within this of the cells' own norm.
     max_iter : int, default=500
         Sweeps at most.

@@ -91,7 +91,7 @@ class SVT(LowRank):
 
     Notes
     -----
-    Known cells are met exactly, so they cannot count more or less: `sample_weight` says which are known (positive)
+    Known cells are met exactly, so they cannot count more or less: `sample_weight` marks which are known (positive)
     and which are not (0); positive weights that differ are refused. New rows are least squares on the components.
 
     References
@@ -180,7 +180,7 @@ def start_dual(p: Problem, state: State) -> State:
 def ascend_dual(p: Problem, now: State, tol: float) -> State:
     """One step on the dual, with momentum unless the objective would rise by it, and then shorter if it still does.
 
-    The singular vectors need be only as good as the residual, which `tol` says.
+    The singular vectors need be only as good as the residual: `tol`.
     """
     slack = 5e-3 * now.step * float(now.gap @ now.gap)  # what their accuracy leaves open
     z = now.y + now.step * now.gap

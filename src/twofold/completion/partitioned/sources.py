@@ -83,7 +83,7 @@ def measure_files(paths: Sequence[str], wanted: dict[str, str | None]) -> int:
     """Bytes that the ratings in files would take in memory, about; 0 if they are no files of rows user and item."""
     try:
         files = [file for one in paths for file in find_files(one)]
-    except InputError:  # told by who reads them
+    except InputError:  # reported when they are read
         return 0
     if not all(kind(file) in PARQUET or (is_text(file) and kind(file) in TEXTS) for file in files):
         return 0

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class StoredRows:
-    """The rows of partitioned ratings, read from their folder when they are asked for: `[[3, 5]]` is a CSR array.
+    """The rows of partitioned ratings, read from their folder on demand: `[[3, 5]]` is a CSR array.
 
     With `whole`, those that were held out are among them.
     """

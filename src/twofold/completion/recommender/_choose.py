@@ -1,4 +1,4 @@
-"""Choose the models of a Recommender, where none is given, and say why.
+"""Choose the models of a Recommender, where none is given, and describe why.
 
 Two questions have two models. Which items belong in a list is answered by the one with the best lists of what was held
 out (see _lists.py); how a user would rate an item, where there are ratings, by the one with the least error on ratings
@@ -34,7 +34,7 @@ class Candidates(ABC):
 
     implicit: bool
     scale: Scale
-    nearly_full: bool = False  # what is not rated says nothing
+    nearly_full: bool = False  # gaps carry no information
 
     @abstractmethod
     def fit(self, model: Any) -> Any:
@@ -46,7 +46,7 @@ class Candidates(ABC):
 
     @abstractmethod
     def choose_rating(self, seconds: float) -> tuple[Any, dict[str, Any]]:
-        """The fitted model of ratings, and a dict that says what was chosen and why."""
+        """The fitted model of ratings, and a dict that describes the choice."""
 
     @abstractmethod
     def choose_ranking(self, seconds: float) -> tuple[Any, str, dict[str, Any]]:

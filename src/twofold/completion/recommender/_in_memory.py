@@ -34,7 +34,7 @@ from twofold.core.loop import quietly
 
 MAX_IDLE_SWEEPS = 6  # in which the error on held-out ratings must fall by MIN_GAIN
 MIN_GAIN = 2e-4  # standard deviations of the ratings
-NEARLY_FULL = 0.5  # share of cells known from which on gaps say nothing of what people want
+NEARLY_FULL = 0.5  # share of known cells from which on gaps carry no information
 
 
 class TableCandidates(Candidates):

@@ -11,7 +11,7 @@ from twofold.completion.ease import EASE
 from twofold.completion.ratings_table import count_items
 from twofold.core.checks import InputError
 
-HALF_TRUST_RATINGS = 20.0  # ratings at which the direction of an item's factors is half believed
+HALF_TRUST_RATINGS = 20.0  # ratings at which a similarity is shrunk by half
 
 
 def compare_items(model: Any, X: sparse.csr_array, col: int) -> np.ndarray:
@@ -50,7 +50,7 @@ def _compare_ratings(X: sparse.csr_array, col: int, center: bool = True) -> np.n
     counts = np.maximum(np.diff(X.indptr), 1)
     means = np.asarray(X.sum(axis=1)).ravel() / counts * center
     data = X.data.astype(np.float64) - np.repeat(means, np.diff(X.indptr))
-    if not data.any():  # implicit data, all alike: being there is all there is
+    if not data.any():  # implicit data, all equal: only presence counts
         data = np.ones_like(data)
     R = sparse.csr_array((data, X.indices, X.indptr), shape=X.shape).tocsc()
     norms = np.sqrt(np.asarray(R.multiply(R).sum(axis=0)).ravel())

@@ -117,7 +117,7 @@ class Recommender(Model):
     range_ : tuple of float
         The lowest and the highest rating.
     content_ : dict
-        What the features of users and items say, under "user" and "item", where they were given.
+        The regressions on features of users and items, under "user" and "item", where they were given.
 
     Examples
     --------
@@ -353,7 +353,7 @@ class Recommender(Model):
         Returns
         -------
         polars.DataFrame of item, score and, where there are ratings, rating
-            What the model of the lists says, in its own unit, and the rating that is predicted. They are one number if
+            The score of the model of the lists, in its own unit, and the predicted rating. They are one number if
             the model was given.
         """
         check_is_fitted(self)

@@ -24,7 +24,7 @@ from twofold.core.data.known_cells import stored
 from twofold.core.seeds import generator
 
 KINDS = ("random", "leave-out", "last", "users", "items")
-SHOWN = 0.8  # of the cells of a user who is new
+SHOWN = 0.8  # share of the cells of a new user
 
 
 class Part(NamedTuple):
