@@ -191,8 +191,11 @@ def _find_entry(module: str, node: Any, name: str) -> Any:
         if key is not None and ast.unparse(key) == repr(name):
             return value
         if key is None:
-            home, other = _find(module, ast.unparse(value).removesuffix("._parameter_constraints"))
-            find = _find_rules if isinstance(other, ast.ClassDef) else _find_entry
-            if (entry := find(home, other, name)) is not None:
-                return entry
+            parts = (part for part in ast.walk(value) if isinstance(part, ast.Attribute))
+            spread = next((part.value for part in parts if part.attr == "_parameter_constraints"), value)
+            with suppress(LookupError):  # the limits of a dict that is made in another way are not read
+                home, other = _find(module, ast.unparse(spread))
+                find = _find_rules if isinstance(other, ast.ClassDef) else _find_entry
+                if (entry := find(home, other, name)) is not None:
+                    return entry
     return None
