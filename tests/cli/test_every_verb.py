@@ -41,7 +41,7 @@ PLAIN = {  # a command line -> its files, words of the answer, words of the note
     ),
     "compress photo.png": (
         worlds.write_photo,
-        "48|40|colour|bytes|ratio|bits a pixel|PSNR|DCT blocks|wavelets|PCA",
+        "48|40|color|bytes|ratio|bits a pixel|PSNR|DCT blocks|wavelets|PCA",
         "36 dB|-o photo.tfi",
     ),
     "denoise noisy.png": (worlds.write_noisy, "noise|before|after|check:", "estimated|-o"),

@@ -124,7 +124,7 @@ COMMANDS = {  # whole command lines, run among the files of a writer -> words of
         "inpaint known.png --mask mask.png -o mask.png --force": "input",
         "inpaint known.png --mask mask.png --compare mask.png --force": "input",
         "inpaint known.png --color #ff00fg -o out.png": "'#ff00ff'",
-        "inpaint mask.png --color #ff00ff -o out.png": "grey",
+        "inpaint mask.png --color #ff00ff -o out.png": "gray",
         "inpaint clear.png -o old.png": "--force",
     },
     worlds.write_signals: {

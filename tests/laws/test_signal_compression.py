@@ -89,6 +89,6 @@ def test_what_cannot_be_used_is_refused(call, message):
 def test_names_that_do_not_fit_are_refused_though_the_checksum_does(names):
     data = compress_signal(np.random.default_rng(0).normal(size=(2, 200)), psnr=30).data
     head = Head(*HEAD.unpack(data[: HEAD.size]))
-    coefficients = data[HEAD.size : -CHECK.size - head.rest]
+    coefficients = data[HEAD.size : -CHECK.size - head.extra]
     with pytest.raises(InputError, match="names"):
-        CompressedSignal(seal(head._replace(rest=len(names)), coefficients, names))
+        CompressedSignal(seal(head._replace(extra=len(names)), coefficients, names))

@@ -58,7 +58,7 @@ class Picture:
     def describe(self) -> str:
         """Source, size and kind, on one line."""
         h, w = self.pixels.shape[:2]
-        kind = "colour" if self.pixels.ndim == 3 else "grey"
+        kind = "color" if self.pixels.ndim == 3 else "gray"
         bits = ", 16 bits" if self.peak > 255 else ""
         return f"{self.source}: {w:,} × {h:,} pixels, {kind}{bits}{', with transparency' if self.transparent else ''}"
 

@@ -1,6 +1,6 @@
 """Signals in few bytes: like an image with a signal in each row, in cosines under overlapping windows.
 
-The rest of the file holds the labels, as JSON: numbers a second, dtype, and names of the signals.
+The extra bytes of the file hold the labels, as JSON: numbers a second, dtype, and names of the signals.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class CompressedSignal(CompressedFile):
         """Rate, dtype and names."""
         end, c = len(self.data) - CHECK.size, self.shape[0]
         try:
-            rate, dtype, names = json.loads(self.data[end - self._head.rest : end])
+            rate, dtype, names = json.loads(self.data[end - self._head.extra : end])
             fits = len(names) == c and all(isinstance(n, str) for n in names) and dtype in DTYPES
         except (ValueError, TypeError, RecursionError):
             fits = False
@@ -143,6 +143,6 @@ def compress_signal(
     if given.kind in "iu" and given.itemsize <= 2:
         X = X.astype(np.float32)  # holds them exactly
     labels = [f"signal {i + 1}" for i in range(len(X))] if names is None else list(names)
-    rest = json.dumps([rate or None, given.name, labels]).encode()
+    extra = json.dumps([rate or None, given.name, labels]).encode()
     goal = DEFAULT_PSNR if psnr is None and size is None else psnr
-    return compress_best(X, goal, size, METHODS if method == "auto" else (method,), CompressedSignal, rest)
+    return compress_best(X, goal, size, METHODS if method == "auto" else (method,), CompressedSignal, extra)

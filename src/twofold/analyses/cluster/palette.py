@@ -30,7 +30,7 @@ class Palette(Answer):
 
     before: Picture
     after: Picture
-    colors: np.ndarray  # (k,) grey or (k,3)
+    colors: np.ndarray  # (k,) gray or (k,3)
     shares: np.ndarray  # (k,) of the pixels that are not transparent
 
     endings: ClassVar[tuple[str, ...]] = (*FRAMES, *ENDINGS, ".html")
@@ -80,7 +80,7 @@ class Palette(Answer):
 
 
 def is_photo(data: Any) -> bool:
-    """Whether the data is one file that holds an image."""
+    """True if the data is one file that holds an image."""
     one = data[0] if isinstance(data, (list, tuple)) and len(data) == 1 else data
     return isinstance(one, (str, os.PathLike)) and Path(one).suffix.lower() in (*ENDINGS, ".gif")
 

@@ -40,7 +40,7 @@ def as_image(data: Any) -> Picture:
 
 
 def split_alpha(array: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """Pixels and transparency; of 2 or 4 channels the last is transparency, and one channel is grey."""
+    """Pixels and transparency; of 2 or 4 channels the last is transparency, and one channel is gray."""
     alpha = None
     if array.ndim == 3 and array.shape[2] in (2, 4):
         array, alpha = array[..., :-1], array[..., -1]

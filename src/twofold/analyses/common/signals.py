@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def is_signal(data: Any) -> bool:
-    """Whether this is signals rather than an image: by the name of a file, or the shape of an array."""
+    """True for signals, false for an image, by the name of a file or the shape of an array."""
     if isinstance(data, (str, os.PathLike)):
         return holds_signals(os.fspath(data))
     return isinstance(data, Recording) or as_frame_or_none(data) is not None or np.ndim(data) == 1
@@ -65,7 +65,7 @@ def compute_snr(clean: np.ndarray, guess: np.ndarray) -> float:
 
 
 def check_sound(paths: Sequence[Path], rate: int | None, source: str) -> None:
-    """Refuse to write sound that nobody said the speed of."""
+    """Refuse to write sound without a rate."""
     for path in paths:
         if path.suffix.lower() == ".wav" and rate is None:
             raise InputError(f"{path}: {source} does not say how many numbers a second has. Write .csv or .npy.")

@@ -2,6 +2,5 @@
 
 from twofold.analyses.inpaint.analysis import inpaint
 from twofold.analyses.inpaint.answer import Inpainted
-from twofold.analyses.inpaint.holes import find_holes, without_holes
 
-__all__ = ["Inpainted", "find_holes", "inpaint", "without_holes"]
+__all__ = ["Inpainted", "inpaint"]

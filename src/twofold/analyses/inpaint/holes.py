@@ -61,7 +61,7 @@ def match_color(image: Picture, color: str, tolerance: int) -> np.ndarray:
     pixels = image.pixels.astype(np.float64) * (255 / image.peak)
     if pixels.ndim == 2:
         if len(set(want.tolist())) > 1:
-            raise InputError(f"⟨color={color}⟩: {image.source} is grey. Give a grey, such as '#ffffff', or a ⟨mask⟩.")
+            raise InputError(f"⟨color={color}⟩: {image.source} is gray. Give a gray, such as '#ffffff', or a ⟨mask⟩.")
         pixels, want = pixels[..., None], want[:1]
     off = np.abs(pixels - want).max(axis=2)
     if off.min() > tolerance:

@@ -53,12 +53,8 @@ class Data:
 def holds_signals(data: Any) -> bool:
     """True for signals (tables, frames and floats), false for an image (image files and bytes)."""
     if isinstance(data, (str, os.PathLike)):
-        return is_table(os.fspath(data))
+        return Path(os.fspath(data).split("::")[0].removesuffix(".gz")).suffix.lower() in TABLES
     return not isinstance(data, Picture) and getattr(data, "dtype", None) not in (np.uint8, np.uint16)
-
-
-def is_table(source: str) -> bool:
-    return Path(source.split("::")[0].removesuffix(".gz")).suffix.lower() in TABLES
 
 
 def read_channels(source: Any) -> Data:

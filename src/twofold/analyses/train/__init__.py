@@ -2,6 +2,5 @@
 
 from twofold.analyses.train.analysis import train
 from twofold.analyses.train.answer import Training
-from twofold.analyses.train.models import KINDS
 
-__all__ = ["KINDS", "Training", "train"]
+__all__ = ["Training", "train"]

@@ -98,7 +98,7 @@ def train(
 
 
 def remember(model: Any, data: Data) -> None:
-    """What new rows must look like, kept in the model's file."""
+    """Keep the names of columns and the shape of images in the model, for new rows."""
     if data.columns is not None:
         model.feature_names_in_ = np.array(data.columns, dtype=object)
         model.target_name_ = data.target

@@ -78,7 +78,7 @@ def measure_likelihood(model: Any, data: Data, kept: np.ndarray, held: np.ndarra
     else:
         figures["nats_importance"] = float(model.log_likelihood(data.X[parts]).mean())
         rows.append([f"by importance sampling ({len(parts):,} of them)", f"{figures['nats_importance']:.2f}"])
-        line += "; grey values count as chances of white"
+        line += "; gray values count as chances of white"
     return Measurement(figures, baseline, ["", "nats"], [*rows, [baseline["method"], f"{alone:.2f}"]], line)
 
 

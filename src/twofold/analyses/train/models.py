@@ -17,7 +17,6 @@ MODELS = {
     "mlp": "MLPClassifier",
     "cnn": "CNNClassifier",
 }
-KINDS = tuple(MODELS)
 GENERATORS = ("vae", "dlgm", "gan", "vaegan", "pixelcnn")
 CODED = ("vae", "dlgm", "gan", "vaegan", "autoencoder")
 RECONSTRUCTING = ("vae", "dlgm", "vaegan", "autoencoder")

@@ -133,7 +133,7 @@ def read_file(path: str | os.PathLike[str], ending: str) -> bytes:
 class Trial:
     """An image in the coefficients of one method; `quality`, `size` and `file` depend on the quantization step 2^x."""
 
-    def __init__(self, image: np.ndarray, channels: list[np.ndarray], method: str, rest: bytes = b""):
+    def __init__(self, image: np.ndarray, channels: list[np.ndarray], method: str, extra: bytes = b""):
         self.image, self.method = image, method
         self.shape, self.dtype = channels[0].shape, channels[0].dtype
         self.colors = image if image.ndim == 2 else image[..., : 3 if image.shape[2] >= 3 else 1]
@@ -141,7 +141,7 @@ class Trial:
         transform = tfi_file.choose_transform(method, self.atoms)
         self.shapes = transform.shapes(self.shape)
         self.coefficients = [np.concatenate([c.ravel() for c in transform.planes(channel)]) for channel in channels]
-        self.rest = tfi_file.pack_alpha(image[..., -1]) if image.ndim == 3 and image.shape[2] in (2, 4) else rest
+        self.extra = tfi_file.pack_alpha(image[..., -1]) if image.ndim == 3 and image.shape[2] in (2, 4) else extra
         self.peak = find_peak(self.colors)
         top = max(float(np.abs(c).max()) for c in self.coefficients)
         exact = self.peak / MAX_STEPS if image.dtype.kind == "f" else 1 / 16  # smaller steps change no integer
@@ -157,7 +157,7 @@ class Trial:
 
     def size(self, x: float) -> int:
         coefficients = tfi_file.encode(self.quantize(x), self.method)
-        return tfi_file.HEAD.size + len(coefficients) + len(self.rest) + tfi_file.CHECK.size
+        return tfi_file.HEAD.size + len(coefficients) + len(self.extra) + tfi_file.CHECK.size
 
     def file(self, x: float, magic: bytes) -> bytes:
         found = self.quantize(x)
@@ -173,9 +173,9 @@ class Trial:
             self.quality(x),
             *found.shifts,
             len(found.shapes),
-            len(self.rest),
+            len(self.extra),
         )
-        return tfi_file.seal(head, tfi_file.encode(found, self.method), self.rest)
+        return tfi_file.seal(head, tfi_file.encode(found, self.method), self.extra)
 
 
 def _search_step(slack: Callable[[float], float], x: float, good: float, bad: float) -> float | None:
@@ -255,13 +255,13 @@ def compress_best(
     size: int | None,
     methods: tuple[str, ...],
     kind: type[Any] = CompressedImage,
-    rest: bytes = b"",
+    extra: bytes = b"",
 ) -> Any:
     """By the best of the methods: the fewest bytes for a quality, or the best quality for a size."""
     channels, noun = split_channels(image), kind.noun.split()[-1]
     files, limits = list[CompressedFile](), list[float]()
     for name in methods:
-        trial = Trial(image, channels, name, rest)
+        trial = Trial(image, channels, name, extra)
         if size is None:
             goal = DEFAULT_PSNR if psnr is None else float(psnr)
             x = _find_step_for_quality(trial, goal)

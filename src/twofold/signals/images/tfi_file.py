@@ -3,7 +3,7 @@
     "TFI" or "TFS"     3 bytes, and one for the version
     head               method, dtype, shape, quantization step, PSNR, and how long what follows is
     coefficients       whole numbers, arithmetically coded
-    rest               alpha as it was, packed by LZMA or zlib, whichever is shorter; or the labels of signals
+    extra              alpha as it was, packed by LZMA or zlib, whichever is shorter; or the labels of signals
     checksum           4 bytes, CRC-32 of all before
 
 A coefficient c is stored as q = ±⌊|c| / step + 0.38⌋, rounded a little towards zero since small ones are common, and
@@ -60,7 +60,7 @@ class Head(NamedTuple):
     shift2: int
     shift3: int
     planes: int  # a channel; those after are zero
-    rest: int  # bytes
+    extra: int  # bytes
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -196,9 +196,9 @@ def unpack_alpha(data: bytes, shape: tuple[int, int], dtype: np.dtype) -> np.nda
     return np.cumsum(steps, axis=1, dtype=f"u{dtype.itemsize}").view(dtype)
 
 
-def seal(head: Head, coefficients: bytes, rest: bytes) -> bytes:
+def seal(head: Head, coefficients: bytes, extra: bytes) -> bytes:
     """The bytes of the file."""
-    data = HEAD.pack(*head) + coefficients + rest
+    data = HEAD.pack(*head) + coefficients + extra
     return data + CHECK.pack(zlib.crc32(data))
 
 
@@ -230,7 +230,7 @@ def decode(head: Head, data: bytes, name: str) -> np.ndarray:
 
 def _decode_body(head: Head, body: bytes) -> np.ndarray:
     method, dtype, shape = STORED[head.method], np.dtype(DTYPES[head.dtype]), (head.height, head.width)
-    coder, atoms = Coder(body[: len(body) - head.rest]), None
+    coder, atoms = Coder(body[: len(body) - head.extra]), None
     if method == "pca":
         atoms = np.zeros((min(head.planes, SIDE * SIDE), SIDE * SIDE), np.int32)
         coder.plane(atoms, np.zeros(atoms.shape, np.int64), ATOMS)
@@ -241,5 +241,5 @@ def _decode_body(head: Head, body: bytes) -> np.ndarray:
     _code_planes(coder, transform, quantized)
     like = np.zeros(head.shape, dtype)
     if head.depth in (2, 4):
-        like[..., -1] = unpack_alpha(body[len(body) - head.rest :], shape, dtype)
+        like[..., -1] = unpack_alpha(body[len(body) - head.extra :], shape, dtype)
     return join_channels(decode_channels(quantized, method, shape, split_channels(like[:1, :1])[0].dtype), like)
