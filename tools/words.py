@@ -19,23 +19,23 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 MAX_OFFENDERS = {  # may only fall
     "src": {
-        "participle": 262,
-        "vague constant": 173,
-        "docstring without a verb": 317,
-        "argument": 324,
-        "person": 82,
-        "metaphor": 41,
-        "archaic": 148,
-        "option below cli": 50,
+        "participle": 90,
+        "vague constant": 41,
+        "docstring without a verb": 107,
+        "argument": 76,
+        "person": 25,
+        "metaphor": 6,
+        "archaic": 31,
+        "option below cli": 4,
     },
     "tests": {
-        "participle": 119,
-        "vague constant": 6,
-        "docstring without a verb": 34,
-        "argument": 71,
-        "person": 18,
-        "metaphor": 5,
-        "archaic": 18,
+        "participle": 38,
+        "vague constant": 2,
+        "docstring without a verb": 8,
+        "argument": 29,
+        "person": 10,
+        "metaphor": 1,
+        "archaic": 4,
     },
 }
 NOT_PARTICIPLES = "based|bed|embed|exceed|feed|fixed|indeed|led|need|nested|proceed|red|seed|shared|speed|supervised"
