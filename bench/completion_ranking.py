@@ -16,7 +16,7 @@ from bench.harness import Bar, Contestant, Event, Missing, Row, apart, optional
 from twofold import Recommender, datasets, metrics
 from twofold.completion.recommender.splits import split_cells
 from twofold.core.checks import InputError
-from twofold.core.data.known_cells import stored
+from twofold.core.data.known_cells import keep_stored
 
 N = 10
 SLACK = 0.005  # what ours may be below the best
@@ -44,7 +44,7 @@ def hold_out(frame: pl.DataFrame, kind: str, share: float) -> Job:
     X = sparse.csr_array((frame["rating"].to_numpy().astype(np.float32), tuple(ids)), shape=shape)
     X.sort_indices()
     fold = split_cells(X, kind, share, None, seed=0)
-    return Job(stored(X, fold < 0), stored(X, fold == 0))
+    return Job(keep_stored(X, fold < 0), keep_stored(X, fold == 0))
 
 
 def best_unseen(job: Job, score: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -105,7 +105,7 @@ def irspack(job: Job, tuned: bool) -> Contestant:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             if tuned:
                 fold = split_cells(sparse.csr_array(X), "random", 0.1, None, seed=1)
-                train, held = (sparse.csr_matrix(stored(sparse.csr_array(X), fold == f)) for f in (-1, 0))
+                train, held = (sparse.csr_matrix(keep_stored(sparse.csr_array(X), fold == f)) for f in (-1, 0))
                 for name in ("optuna", "irspack"):  # it tells of every trial
                     logging.getLogger(name).setLevel(logging.ERROR)
                 found, _ = IALSRecommender.tune(train, Evaluator(held), n_trials=TRIALS, tuning_random_seed=0)

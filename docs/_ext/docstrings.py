@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from twofold.core.files.arrays_fit import declared
+from twofold.core.files.arrays_fit import read_declarations
 
 SAFE = re.compile(r"(``.*?``|`[^`]*`|\*\*.*?\*\*)")  # literals, roles, bold
 LOOSE = re.compile(r"(?<!\w)([A-Za-z]\w*_)(?!\w)")  # n_iter_ is a name here, not a link
@@ -21,7 +21,7 @@ def escape(app, what, name, obj, options, lines):
 
 def declare(app, what, name, obj, options, lines):
     """Beside the attributes of an estimator, how its arrays fit together: what a model file is held against."""
-    said = declared(obj) if what == "class" else {}
+    said = read_declarations(obj) if what == "class" else {}
     said = {name: text for name, text in said.items() if name != "feature_names_in_"}
     if not said:
         return

@@ -159,7 +159,7 @@ def test_sparse_chunks_on_worker_processes_equal_memory(case, workers, client_of
 def test_a_folder_read_by_worker_processes_equals_memory(case, client_of, tmp_path, monkeypatch):
     from twofold.core.engine import dask as engine
 
-    monkeypatch.setattr(engine, "PART", 0)  # as with much data: what can stay with the workers does
+    monkeypatch.setattr(engine, "INLINE_BYTES", 0)  # as with much data: what can stay with the workers does
     X, y = kinds(case)[0]
     names = [f"c{j}" for j in range(X.shape[1])]
     for i, (a, b) in enumerate(zip(cuts(X)[:-1], cuts(X)[1:], strict=True)):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from twofold import ALS, SVT, Biases
-from twofold.core.history import SHARE, History
+from twofold.core.history import MAX_REMAINING_OVER_TOL, History
 
 from .registry import MODELS, table
 
@@ -46,7 +46,7 @@ def sweeps_until_settled(objective, tol):
 def test_of_moves_that_shrink_the_rule_knows_what_is_left(shrink, tol):
     objective = 1 + shrink ** np.arange(6000)
     n = sweeps_until_settled(objective, tol)
-    assert objective[n - 1] - 1 <= SHARE * tol * 1.01
+    assert objective[n - 1] - 1 <= MAX_REMAINING_OVER_TOL * tol * 1.01
     if shrink < 0.5:  # and it does not dawdle
         assert n <= max(4, 2 + int(np.ceil(np.log(tol) / np.log(shrink))))
 

@@ -16,7 +16,7 @@ import twofold
 from twofold.analyses.common.answer import console
 from twofold.core.printable import printable
 from twofold.io.tables.columns import BLANKS, plain_numbers, to_numbers
-from twofold.io.tables.delimited import MOST_COLUMNS, read_delimited
+from twofold.io.tables.delimited import MAX_COLUMNS, read_delimited
 from twofold.io.tables.read import read_table
 from twofold.io.tables.table import unique_names
 
@@ -45,7 +45,7 @@ def test_names_become_distinct_and_those_that_were_stay(names):
 
 def test_a_line_of_millions_of_fields_is_refused():
     with pytest.raises(twofold.InputError, match=r"line 1: .* fields, and at most 500,000 columns"):
-        read_delimited(b"1," * (MOST_COLUMNS + 5), "long.csv")
+        read_delimited(b"1," * (MAX_COLUMNS + 5), "long.csv")
 
 
 @pytest.mark.parametrize("content", [b"\t\x1d\r\r", b"\t\t\t\x1d\r", b"\xef 3\nr 03\n "])

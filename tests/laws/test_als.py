@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from twofold import ALS, Biases, InputError
 from twofold.completion._auto_ridge import RANKS
 from twofold.core.data.blocks import as_blocks
-from twofold.core.data.known_cells import observed
+from twofold.core.data.known_cells import find_known_cells
 from twofold.core.numerics.alternating_ridge import Plan, Ridge, features, spread_of
 
 KINDS = {
@@ -75,7 +75,7 @@ def test_objective_of_cg_is_the_formula_before_the_last_exact_half_step():
 @both
 def test_a_half_step_is_a_ridge_regression_a_row(biases):
     X = plant()
-    cells = observed(as_blocks(X))
+    cells = find_known_cells(as_blocks(X))
     rng, k, lam, (mean, s) = np.random.default_rng(2), 3, 0.4, spread_of(cells)
     Z = rng.normal(size=(40, k + biases))
     plan = Plan(cells, k, mean, s, Ridge(lam, True), 0)

@@ -10,8 +10,8 @@ import twofold
 from twofold import ALS, Biases, GradientFactorization
 from twofold.completion import gradient_factorization as descent
 from twofold.core.data.blocks import as_blocks
-from twofold.core.data.known_cells import observed
-from twofold.core.numerics.alternating_ridge import planned
+from twofold.core.data.known_cells import find_known_cells
+from twofold.core.numerics.alternating_ridge import make_plan
 
 both = pytest.mark.parametrize("biases", [False, True], ids=["factors", "biases"])
 solvers = pytest.mark.parametrize("solver", ["sgd", "gradient"])
@@ -69,8 +69,8 @@ def test_objective_of_sgd_is_what_cells_cost_in_their_turn(biases):
 @both
 def test_gradients_are_those_of_the_objective(biases):
     X = plant(12, 9)
-    cells = observed(as_blocks(X))
-    problem = planned(cells, 2, reg=0.3, biases=bool(biases), power=0.5)
+    cells = find_known_cells(as_blocks(X))
+    problem = make_plan(cells, 2, reg=0.3, biases=bool(biases), power=0.5)
     mean, spread, lam = problem.mean, problem.spread, problem.ridge.lam
     plan = descent.Plan(cells, 2, mean, np.sqrt(spread), *descent.hold_sides(problem))
     rng = np.random.default_rng(1)
@@ -94,7 +94,7 @@ def small_tiles(monkeypatch):
 
 @pytest.mark.usefixtures("small_tiles")
 def test_tiles_of_a_stratum_share_no_row_and_no_column():
-    cells = observed(as_blocks(plant()))
+    cells = find_known_cells(as_blocks(plant()))
     strata = descent.deal_tiles(cells, np.random.default_rng(0))
     B = len(strata)
     assert B > 4 and all(len(tiles) == B for tiles in strata)
@@ -107,7 +107,11 @@ def test_tiles_of_a_stratum_share_no_row_and_no_column():
 @pytest.mark.usefixtures("small_tiles")
 def test_every_cell_is_dealt_once_with_its_value_and_weight():
     X, w = plant(), np.random.default_rng(1).random((120, 80)) + 0.1
-    tiles = [t for stratum in descent.deal_tiles(observed(as_blocks(X), w), np.random.default_rng(0)) for t in stratum]
+    tiles = [
+        t
+        for stratum in descent.deal_tiles(find_known_cells(as_blocks(X), w), np.random.default_rng(0))
+        for t in stratum
+    ]
     rows, cols, x, weight = (np.concatenate(column) for column in zip(*tiles, strict=True))
     assert len(x) == (~np.isnan(X)).sum() == len(set(zip(rows.tolist(), cols.tolist(), strict=True)))
     assert np.array_equal(x, X[rows, cols]) and np.array_equal(weight, w[rows, cols])
@@ -138,7 +142,7 @@ def test_it_comes_down_to_where_als_does(solver, biases):
 @pytest.mark.usefixtures("small_tiles")
 def test_many_tiles_come_down_as_far_as_one():
     X = plant()
-    assert len(descent.deal_tiles(observed(as_blocks(X)), np.random.default_rng(0))) > 4
+    assert len(descent.deal_tiles(find_known_cells(as_blocks(X)), np.random.default_rng(0))) > 4
     best = ALS(3, reg=0.1, tol=1e-6, max_iter=300, random_state=0).fit(X).history_["objective"][-1]
     assert objective(fit(X, tol=1e-5, max_iter=400), X) < 1.05 * best
 

@@ -20,7 +20,7 @@ from twofold.completion._sparse_low_rank import (
 )
 from twofold.completion.recovery import compute_sample_bound, recovery_report
 from twofold.core.data.blocks import as_blocks
-from twofold.core.data.known_cells import observed
+from twofold.core.data.known_cells import find_known_cells
 from twofold.linalg import norm, shrink
 
 FIXED = (SVP, SVDImpute)  # models of a given rank
@@ -71,7 +71,7 @@ def quietly(model, X, **options):
 
 def sum_of(H, r=3):
     rng = np.random.default_rng(3)
-    cells = observed(as_blocks(H))
+    cells = find_known_cells(as_blocks(H))
     where = index_cells(cells)
     L, R = rng.normal(size=(H.shape[0], r)), rng.normal(size=(H.shape[1], r))
     return add_low_rank(where, cells.X.data, L, R), np.nan_to_num(H) + L @ R.T

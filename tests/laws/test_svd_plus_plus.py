@@ -10,7 +10,7 @@ from twofold import Biases, InputError, SVDPlusPlus
 from twofold.completion import svd_plus_plus
 from twofold.completion.svd_plus_plus import Plan, Posterior, compute_moments, start_state, sweep
 from twofold.core.data.blocks import as_blocks
-from twofold.core.data.known_cells import observed
+from twofold.core.data.known_cells import find_known_cells
 
 LOWER = np.tril_indices(3)
 
@@ -52,7 +52,7 @@ def exact(F, known):
 
 
 def problem(X, w=None):
-    cells = observed(as_blocks(X), w)
+    cells = find_known_cells(as_blocks(X), w)
     mean, spread = svd_plus_plus.spread_of(cells)
     rng, known = np.random.default_rng(0), ~np.isnan(X)
     rows = exact(svd_plus_plus.link_pattern(cells.rows, cells.cols, rng), known)
@@ -126,7 +126,7 @@ def test_moments_are_means_over_draws():
 
 
 def link_cells(known, seed=0):
-    cells = observed(as_blocks(np.where(known, 1.0, np.nan)))
+    cells = find_known_cells(as_blocks(np.where(known, 1.0, np.nan)))
     return svd_plus_plus.link_pattern(cells.rows, cells.cols, np.random.default_rng(seed))
 
 

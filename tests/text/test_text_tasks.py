@@ -72,12 +72,12 @@ every = pytest.mark.parametrize("name", CORPORA)
 
 @pytest.fixture
 def many_blocks(monkeypatch):
-    monkeypatch.setattr(documents, "BLOCK", 700)
+    monkeypatch.setattr(documents, "BLOCK_BYTES", 700)
 
 
 @pytest.fixture
 def some_blocks(monkeypatch):
-    monkeypatch.setattr(documents, "BLOCK", 3000)
+    monkeypatch.setattr(documents, "BLOCK_BYTES", 3000)
 
 
 @every
@@ -233,7 +233,7 @@ def library(tmp_path_factory):
 @pytest.mark.parametrize("method", ["lda", "nmf"])
 def test_topics_of_a_folder_beyond_the_budget(library, method, clusters, monkeypatch):
     distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr(documents, "BLOCK", 2**18)
+    monkeypatch.setattr(documents, "BLOCK_BYTES", 2**18)
     wanted = twofold.analyses.topics(str(library), 2, method=method)
     with twofold.config(memory=2**20), distributed.Client(clusters(3)):
         found = twofold.analyses.topics(str(library), 2, method=method)
@@ -248,7 +248,7 @@ def test_topics_of_a_folder_beyond_the_budget(library, method, clusters, monkeyp
 
 def test_vectors_of_a_folder_beyond_the_budget(library, clusters, monkeypatch):
     distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr(documents, "BLOCK", 2**18)
+    monkeypatch.setattr(documents, "BLOCK_BYTES", 2**18)
     found = []
     for workers in (0, 3):
         with twofold.config(memory=2**20), distributed.Client(clusters(workers)) if workers else nullcontext():

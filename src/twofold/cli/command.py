@@ -159,11 +159,11 @@ def on_cluster(cluster: str | None = None, workers: int | None = None) -> Iterat
     if workers is not None and workers < 1:
         raise InputError(f"--workers {workers}: give a number of at least 1.")
     try:
-        from twofold.core.engine.dask import DaskEngine, connected
+        from twofold.core.engine.dask import DaskEngine, connect
     except ImportError:
         raise InputError("--cluster and --workers need dask: pip install 'twofold[dask]'") from None
     before = DaskEngine.tasks
-    with connected(cluster, workers) as where:
+    with connect(cluster, workers) as where:
 
         def notes() -> list[str]:
             done = DaskEngine.tasks - before

@@ -20,7 +20,7 @@ from sklearn.utils import check_array
 from twofold.clusters.kmeans.assign import sum_squares
 from twofold.core.checks import InputError, check_sparse, check_weights, refuse
 from twofold.core.data.blocks import Blocks, Rows, as_blocks, is_dask, is_path
-from twofold.core.engine.local import Tree, engine_for, single_blas, stacked
+from twofold.core.engine.local import Tree, engine_for, single_blas, stack_results
 from twofold.core.numerics.moments import block_columns, merge
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
@@ -136,7 +136,7 @@ class CoresetStream:
         for i, part in enumerate(blocks.rows(weights)):
             self.waiting.append((blocks[i], part))
             while sum(len(v) for _, v in self.waiting) >= 2 * self.m:
-                rows, v = stacked(self.waiting)
+                rows, v = stack_results(self.waiting)
                 self.waiting = [(rows[2 * self.m :], v[2 * self.m :])]
                 self.tree.push(self._reduce(rows[: 2 * self.m], v[: 2 * self.m]))
 
@@ -146,7 +146,7 @@ class CoresetStream:
         if not parts:
             raise InputError("CoresetStream has no rows yet. Call add(batch) first.")
         before = self.drawn
-        points, weights = self._reduce(*stacked(parts))
+        points, weights = self._reduce(*stack_results(parts))
         self.drawn = before  # a result does not change the state
         return points, weights
 
@@ -154,7 +154,7 @@ class CoresetStream:
         return [part for _, part in self.tree.stack] + self.waiting
 
     def _merge(self, a: tuple, b: tuple) -> tuple:
-        return self._reduce(*stacked([a, b]))
+        return self._reduce(*stack_results([a, b]))
 
     def _reduce(self, rows: Any, w: np.ndarray) -> tuple[Any, np.ndarray]:
         self.drawn += 1
@@ -188,7 +188,9 @@ def _draw(blocks: Blocks, w: np.ndarray | None, m: int, seed: int) -> tuple[Any,
         refuse("coreset", blocks)
         raise InputError("X has numbers too large to square. Scale its columns, or give it as float64.")
     if m >= blocks.shape[0]:
-        return stacked(engine.gather(engine.map(_copy, blocks))), np.ones(blocks.shape[0]) if w is None else w.copy()
+        return stack_results(engine.gather(engine.map(_copy, blocks))), np.ones(
+            blocks.shape[0]
+        ) if w is None else w.copy()
     spread = float(total.scatter.sum())
     share = 1.0 if spread <= 0 else 0.5  # equal rows differ only in weight
     far = np.array([p.scatter.sum() + p.rows * ((p.mean - total.mean) ** 2).sum() for p in parts])
@@ -196,7 +198,7 @@ def _draw(blocks: Blocks, w: np.ndarray | None, m: int, seed: int) -> tuple[Any,
     counts = Rows(generator(seed).multinomial(m, chance / chance.sum()).tolist())
     fixed = engine.broadcast((seed, m, total.mean, share / total.rows, (1 - share) / (spread or 1.0)))
     drawn = engine.gather(engine.map(_draw_block, blocks, rows, Rows(range(len(blocks))), counts, fixed))
-    return stacked(drawn)
+    return stack_results(drawn)
 
 
 def _draw_block(X: Any, w: np.ndarray | None, place: int, count: int, fixed: tuple) -> tuple[Any, np.ndarray]:

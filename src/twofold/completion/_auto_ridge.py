@@ -30,7 +30,7 @@ from twofold.completion.biases import Biases
 from twofold.completion.cells import Cells, HalfSteps, MemoryCells
 from twofold.core import loop
 from twofold.core.data.known_cells import Observed
-from twofold.core.numerics.alternating_ridge import Plan, State, swept
+from twofold.core.numerics.alternating_ridge import Plan, State, sweep_once
 from twofold.core.numerics.krylov import iterate_subspace
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator
@@ -203,7 +203,7 @@ def _settle(plan: Plan, start: State) -> State:
     if not state.U[:, : plan.k].any():
         state = State(plan.half(plan.cells.rows, state.U, state.Z)[0], state.Z)
     for _ in range(MAX_SWEEPS):
-        state, objective = swept(plan, state)
+        state, objective = sweep_once(plan, state)
         if last - objective < MIN_RELATIVE_GAIN * objective:
             break
         last = objective

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from twofold.core.data.known_cells import Observed, sides, stored
+from twofold.core.data.known_cells import Observed, keep_stored, see_both_sides
 
 MIN_SHARE, MAX_SHARE = 0.1, 0.25  # share of the known cells put aside
 TARGET_CELLS = 2000  # cells put aside where that share allows
@@ -33,7 +33,7 @@ def hold_out(cells: Observed, rng: np.random.Generator) -> tuple[Observed, Held]
     out = rng.permutation(X.nnz) < int(share * X.nnz)
     row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))[out]
     held = Held(row, X.indices[out], X.data[out].astype(np.float64), W.data[out].astype(np.float64))
-    return sides(stored(X, ~out), stored(W, ~out)), held
+    return see_both_sides(keep_stored(X, ~out), keep_stored(W, ~out)), held
 
 
 def is_better(before: np.ndarray, after: np.ndarray, errors: float) -> bool:

@@ -34,9 +34,9 @@ from twofold.completion.cells import Cells, HalfSteps, find_ratings, open_cells
 from twofold.completion.model import Factors, fold_rows
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import as_blocks
-from twofold.core.data.known_cells import observed
+from twofold.core.data.known_cells import find_known_cells
 from twofold.core.estimator import fitting
-from twofold.core.numerics.alternating_ridge import FREE, Ridge, bias_of, features, planned
+from twofold.core.numerics.alternating_ridge import FREE, Ridge, bias_of, features, make_plan
 from twofold.core.params import StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
@@ -179,9 +179,9 @@ class ALS(Factors):
         how: dict[str, Any] = {"biases": self.biases, "solver": self.solver, "nonnegative": self.nonnegative}
         if isinstance(self.reg, str):
             sample, ranks = cells.sample(), list_ranks(most, self.n_components == "auto")
-            make = partial(planned, sample, reg=0.0, power=power, **how)
+            make = partial(make_plan, sample, reg=0.0, power=power, **how)
             return scale_to_all(find_ridges(make, ranks, self.biases, seed), sample, cells)
-        plan = planned(cells, most, reg=self.reg, power=power, **how)
+        plan = make_plan(cells, most, reg=self.reg, power=power, **how)
         return Found(plan, cells.start(plan, self.biases, 1 if self.reg >= 0.01 else 5, generator(seed)), start_path())
 
     def _bias_of(self, codes: np.ndarray) -> np.ndarray:
@@ -210,7 +210,7 @@ class ALS(Factors):
         blocks = as_blocks(X)
         if blocks.shape[0] != self.n_rows_:
             raise InputError(f"the new columns have {blocks.shape[0]} rows; the fitted table has {self.n_rows_}.")
-        k, cells, lines = len(self.components_), observed(blocks).X, self.normalization_
+        k, cells, lines = len(self.components_), find_known_cells(blocks).X, self.normalization_
         if lines is not None:
             new = lines if lines.by_row else lines.measure(cells)
             cells, self.normalization_ = new.standardize(cells), lines if lines.by_row else lines.join(new)

@@ -19,7 +19,7 @@ from scipy import sparse
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import is_dask, is_path
-from twofold.core.data.known_cells import Observed, sides, stored
+from twofold.core.data.known_cells import Observed, keep_stored, see_both_sides
 from twofold.core.numerics import alternating_ridge as ridges
 from twofold.core.numerics.alternating_ridge import Plan, Ridge, State, bias_of
 from twofold.kernels.moments import csr_gram
@@ -225,7 +225,7 @@ class MemoryCells(Cells):
         X = make_targets(W)
         constant = float((W.data.astype(float) + 1).sum())
         constant -= float((W.data.astype(float) * X.data.astype(float) ** 2).sum())
-        return MemoryCells(sides(X, W), self.source), W.data.sum(dtype=float), constant
+        return MemoryCells(see_both_sides(X, W), self.source), W.data.sum(dtype=float), constant
 
     def sample(self) -> Observed:
         return self.observed
@@ -276,13 +276,13 @@ class MemoryCells(Cells):
         return Sums(rows, cols, center, float(w @ y**2), len(x))
 
     def count_columns(self) -> tuple[np.ndarray, float]:
-        W = stored(self.observed.W, self.observed.X.data != 0)
+        W = keep_stored(self.observed.W, self.observed.X.data != 0)
         return np.bincount(W.indices, W.data.astype(np.float64), self.shape[1]), float(weigh_rows(W).sum())
 
     @cached_property
     def _seen(self) -> tuple[sparse.csr_array, np.ndarray]:
         """The cells that are not zero times the root of their weight, and the roots of the rows' weights."""
-        A, W = (stored(table, self.observed.X.data != 0) for table in (self.observed.X, self.observed.W))
+        A, W = (keep_stored(table, self.observed.X.data != 0) for table in (self.observed.X, self.observed.W))
         A.data *= np.sqrt(W.data)
         return A, np.sqrt(weigh_rows(W))
 
@@ -306,7 +306,7 @@ class MemoryCells(Cells):
 
     def multiply_tails(self, heads: np.ndarray) -> sparse.csr_array:
         A, _ = self._seen
-        return self._take_heads(heads).T.tocsr() @ stored(A, ~np.isin(A.indices, heads))
+        return self._take_heads(heads).T.tocsr() @ keep_stored(A, ~np.isin(A.indices, heads))
 
     def keep_rows(self) -> Callable[[], Any]:
         return lambda: self.observed.X

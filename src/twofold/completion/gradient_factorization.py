@@ -315,7 +315,7 @@ class GradientFactorization(Factors):
         """The problem with its ridges; where λ was found, the factors it was found with; and how."""
         reg: float = 0.0 if isinstance(self.reg, str) else self.reg
         power, most = get_power(self.reg, self.reg_power), self._rank(cells.shape)
-        make = partial(ridges.planned, cells, reg=reg, biases=self.biases, power=power)
+        make = partial(ridges.make_plan, cells, reg=reg, biases=self.biases, power=power)
         if isinstance(self.reg, str):
             return find_ridges(make, list_ranks(most, self.n_components == "auto"), self.biases, seed)
         return make(most), None, start_path()

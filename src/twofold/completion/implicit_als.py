@@ -29,7 +29,7 @@ from scipy import sparse
 from twofold.completion.cells import HalfStep, HalfSteps, check_counts, find_ratings, make_targets, open_cells
 from twofold.completion.model import Factors, Ranking
 from twofold.core.data.blocks import Blocks
-from twofold.core.data.known_cells import known
+from twofold.core.data.known_cells import take_known
 from twofold.core.estimator import fitting
 from twofold.core.numerics.alternating_ridge import SMALL, STEPS, Ridge, solve_rows
 from twofold.core.params import Interval, StrOptions
@@ -166,7 +166,7 @@ class ImplicitALS(Ranking, Factors):
     def _refuse(self, blocks: Blocks, allow_nan: bool | None = None) -> None:
         super()._refuse(blocks, allow_nan)
         for i, first in enumerate(blocks.bounds[:-1]):
-            check_counts(known(blocks[i]), int(first))
+            check_counts(take_known(blocks[i]), int(first))
 
     def _folding(self) -> tuple[Callable, tuple]:
         Z = np.ascontiguousarray(self.components_.T)

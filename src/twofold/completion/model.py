@@ -29,7 +29,7 @@ from twofold.completion._normalize import Normalization, fold_standardized, norm
 from twofold.completion.scorer import CellScorer, ProductScorer, Scorer
 from twofold.core import loop
 from twofold.core.checks import InputError, check_places
-from twofold.core.data.known_cells import Observed, known, observed, sides, stored
+from twofold.core.data.known_cells import Observed, find_known_cells, keep_stored, see_both_sides, take_known
 from twofold.core.estimator import Model
 from twofold.core.numerics.alternating_ridge import Ridge, solve_rows, with_unit
 from twofold.core.params import Interval, StrOptions
@@ -133,12 +133,12 @@ class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
         rows. Without such a table, cells with an even row + column number fold in and the odd ones are compared.
         """
         check_is_fitted(self)
-        shown = observed(self._blocks(X)).X
+        shown = find_known_cells(self._blocks(X)).X
         if y is None or len(np.shape(y)) != 2:
             even = (np.repeat(np.arange(shown.shape[0]), np.diff(shown.indptr)) + shown.indices) % 2 == 0
-            shown, asked = stored(shown, even), stored(shown, ~even)
+            shown, asked = keep_stored(shown, even), keep_stored(shown, ~even)
         else:
-            asked = observed(self._blocks(y)).X
+            asked = find_known_cells(self._blocks(y)).X
         if asked.nnz == 0:
             raise InputError(
                 "there is no known cell to compare with. Give y, a table with held-out cells of these rows."
@@ -190,14 +190,14 @@ class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
 
     def _observe(self, X: Any, sample_weight: Any = None) -> Observed:
         """The known cells of X, its shape and names checked; standardized if the model has `normalize`."""
-        cells = observed(self._blocks(X, reset=True), sample_weight, type(self).__name__)
+        cells = find_known_cells(self._blocks(X, reset=True), sample_weight, type(self).__name__)
         self.n_rows_ = cells.shape[0]
         self.__dict__.pop("normalization_", None)  # of an earlier fit
         side = getattr(self, "normalize", None) if self._normalizes else None
         if side is None:
             return cells
         self.normalization_ = normalize_cells(cells, side)
-        return sides(self.normalization_.standardize(cells.X), cells.W)
+        return see_both_sides(self.normalization_.standardize(cells.X), cells.W)
 
 
 def find_columns(cols: ArrayLike, values: ArrayLike, target: int, d: int) -> tuple[np.ndarray, np.ndarray]:
@@ -236,9 +236,9 @@ def _fill_block(X: Any, fold: Callable, state: tuple, value: Callable, shared: t
 
 def _keep_finite(X: Any) -> tuple[sparse.csr_array, bool]:
     """The known cells, and whether any had to be left out because it is infinite."""
-    cells = known(X)
+    cells = take_known(X)
     finite = np.isfinite(cells.data)
-    return (cells, False) if finite.all() else (stored(cells, finite), True)
+    return (cells, False) if finite.all() else (keep_stored(cells, finite), True)
 
 
 def _mark_bad(out: np.ndarray, bad: bool) -> np.ndarray:
@@ -261,11 +261,11 @@ class Ranking(Completion):
         0 of a row is hidden, the row is folded in from the rest, and each hidden cell is compared with the columns
         without a cell."""
         check_is_fitted(self)
-        cells = observed(self._blocks(X)).X
-        cells = stored(cells, cells.data > 0)
+        cells = find_known_cells(self._blocks(X)).X
+        cells = keep_stored(cells, cells.data > 0)
         first = np.repeat(cells.indptr[:-1], np.diff(cells.indptr))
         odd = (np.arange(cells.nnz) - first) % 2 == 1
-        shown, asked = stored(cells, ~odd), stored(cells, odd)
+        shown, asked = keep_stored(cells, ~odd), keep_stored(cells, odd)
         shares, step = [], max(1, 2**20 // cells.shape[1])
         for a in range(0, cells.shape[0], step):
             values = _predict_block(shown[a : a + step], *self._both())

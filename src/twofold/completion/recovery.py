@@ -28,7 +28,7 @@ from twofold.completion.svp import SVP
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import as_blocks
-from twofold.core.data.known_cells import Observed, observed
+from twofold.core.data.known_cells import Observed, find_known_cells
 from twofold.core.engine.local import single_blas
 from twofold.core.seeds import seed_of
 from twofold.core.types import Seed, Table
@@ -123,7 +123,7 @@ def recovery_report(X: Table, n_components: int | None = None, *, random_state: 
     (2, 216, 1, True)
     """
     with single_blas():
-        cells = observed(as_blocks(X))
+        cells = find_known_cells(as_blocks(X))
         n, d = cells.shape
         if n_components is not None and not 1 <= n_components <= min(n, d):
             raise InputError(f"n_components={n_components} must lie between 1 and min(n, d) = {min(n, d)}.")

@@ -23,7 +23,7 @@ from twofold.completion.svd_impute import Problem, State, compute_column_means, 
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import as_blocks
-from twofold.core.data.known_cells import Observed, observed
+from twofold.core.data.known_cells import Observed, find_known_cells
 from twofold.core.estimator import fitting
 from twofold.core.numerics.alternating_ridge import Ridge
 from twofold.core.params import Interval
@@ -196,7 +196,7 @@ def choose_reg(cells: Observed, cap: int | None, offset: np.ndarray, seed: int) 
     X, W = cells.X, cells.W
     held = generator(seed, 1).permutation(X.nnz) < X.nnz // CELLS_PER_HELD_OUT
     kept = sparse.csr_array((np.where(held, 0, W.data), W.indices, W.indptr), shape=W.shape)
-    p = make_problem(observed(as_blocks(X), kept), cap, offset)
+    p = make_problem(find_known_cells(as_blocks(X), kept), cap, offset)
     rows, cols = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))[held], X.indices[held]
     goal, w = X.data[held] - offset[cols], W.data[held]
     state = start_from_zero(p, seed)

@@ -52,14 +52,14 @@ def fitting(method: F) -> F:
             self._validate_params()
         nested = config_context(skip_parameter_validation=True)  # the models within were built here, not by the caller
         with nested, single_blas(), np.errstate(invalid="ignore", over="ignore"):  # refused by name, not by a warning
-            before = _learned(self)
+            before = _fitted_attributes(self)
             try:
                 fitted = called(self, *args, **kwargs)
                 if not _is_finite(self):
                     _refuse_extremes(self, method, args, kwargs)
                 return fitted
             except BaseException as error:
-                for name in _learned(self):
+                for name in _fitted_attributes(self):
                     delattr(self, name)
                 vars(self).update(before)
                 strange = isinstance(error, ValueError) and not isinstance(error, InputError)
@@ -84,7 +84,7 @@ def _say_singular(model: Any, error: Exception) -> str:
 
 def _is_finite(model: Any) -> bool:
     """Whether all numbers that a fit has set are finite."""
-    values = [value for value in _learned(model).values() if isinstance(value, (np.ndarray, np.floating))]
+    values = [value for value in _fitted_attributes(model).values() if isinstance(value, (np.ndarray, np.floating))]
     return all(np.isfinite(value).all() for value in values if value.dtype.kind == "f")
 
 
@@ -95,7 +95,7 @@ def _refuse_extremes(model: Any, method: Callable[..., Any], args: tuple[Any, ..
         checks.refuse_extremes(type(model).__name__, as_blocks(given["X"]), given.get("sample_weight"))
 
 
-def _learned(model: Any) -> dict[str, Any]:
+def _fitted_attributes(model: Any) -> dict[str, Any]:
     """What a fit has set on a model: its attributes that end in "_"."""
     return {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
 
@@ -131,7 +131,9 @@ class Model(CallbackSupportMixin, BaseEstimator):
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        return bool(_learned(self).keys() - {"n_features_in_", "feature_names_in_"})  # a look at X teaches nothing
+        return bool(
+            _fitted_attributes(self).keys() - {"n_features_in_", "feature_names_in_"}
+        )  # these are set before the fit
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
         """What a notebook shows: scikit-learn's view of the parameters, and how the fit went."""

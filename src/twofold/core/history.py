@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 ROUNDING = 1e-15  # of the objective: less is no move
-NOTHING = 2e-16  # of the first objective: what is left is rounding
+ZERO_OBJECTIVE = 2e-16  # of the first objective: what is left is rounding
 WINDOW = 10  # sweeps in which an objective that also rises must fall
-SHARE = 10  # times tol may be still to come when a fit says that it has converged
+MAX_REMAINING_OVER_TOL = 10  # times tol may be still to come when a fit says that it has converged
 
 
 class History:
@@ -38,7 +38,7 @@ class History:
         objective = self.columns["objective"]
         return abs(objective[-2] - objective[-1]) if len(objective) > 1 else float("inf")
 
-    def unsettled(self) -> float:
+    def remaining_change(self) -> float:
         """How far the objective is from standing still: the largest move in the last twentieth of the sweeps, or a
         tenth of all that is still to come, whichever is more.
 
@@ -57,7 +57,7 @@ class History:
             return float("inf")
         if moves[-1] <= ROUNDING * abs(objective[-1]):
             return float(moves[-1])
-        if abs(objective[-1]) <= NOTHING * abs(objective[0]):
+        if abs(objective[-1]) <= ZERO_OBJECTIVE * abs(objective[0]):
             return 0.0
         if n < 4:
             return float("inf")
@@ -67,12 +67,12 @@ class History:
             return gained if gained > rise else 0.0
         a, b, c = np.maximum(moves.reshape(3, part).sum(axis=1), 1e-300)
         shrink, most = max(b / a, c / b), 9 * n / part * c
-        come = min(c * shrink / (1 - shrink), most) / SHARE if shrink < 1 else most
+        come = min(c * shrink / (1 - shrink), most) / MAX_REMAINING_OVER_TOL if shrink < 1 else most
         return float(max(moves[-part:].max(), 0.5 * b * b / a / part, come))
 
     def gain(self) -> float:
         """The same, relative to the size of the objective."""
-        return self.unsettled() / self._size()
+        return self.remaining_change() / self._size()
 
     def step(self) -> float:
         """How much the objective moved in the last sweep, relative to its size: for models that keep this rule."""

@@ -140,7 +140,7 @@ def outside() -> int:
 def _still(history: History, moved: Callable[[History], float], tol: float) -> str:
     """What a warning says of the last sweep, in the unit of tol."""
     size = " of its size" if moved in (History.gain, History.step) else ""
-    if moved in (History.gain, History.unsettled):
+    if moved in (History.gain, History.remaining_change):
         last = history.step() if moved is History.gain else history.change()
     else:
         last = moved(history) if np.isfinite(moved(history)) else history.step()

@@ -61,7 +61,7 @@ _URLS = {
 }
 _SCHEME = "https"  # wherever an address leads
 _TIMEOUT = 30.0  # seconds without an answer
-_PATIENCE = 600.0  # seconds for a file
+_TIMEOUT_SECONDS = 600.0  # seconds for a file
 
 
 def fetch(name: str) -> Bunch:
@@ -147,14 +147,14 @@ def _download(name: str) -> Path:
 
 def _receive(url: str, size: int) -> bytes:
     """What is at an address, up to one byte more than there should be."""
-    late, data = time.monotonic() + _PATIENCE, bytearray()
+    late, data = time.monotonic() + _TIMEOUT_SECONDS, bytearray()
     with urllib.request.urlopen(url, timeout=_TIMEOUT) as answer:
         if urllib.parse.urlsplit(answer.url).scheme != _SCHEME:
             raise OSError(f"it leads to {answer.url}, which is no {_SCHEME} address")
         while len(data) <= size and (some := answer.read(min(2**16, size + 1 - len(data)))):
             data += some
             if time.monotonic() > late:
-                raise OSError(f"only {len(data):,} of {size:,} bytes came in {_PATIENCE:.0f} s")
+                raise OSError(f"only {len(data):,} of {size:,} bytes came in {_TIMEOUT_SECONDS:.0f} s")
     return bytes(data)
 
 
@@ -167,7 +167,7 @@ def _open(path: Path) -> bytes:
     return read_bytes(packed) if packed.exists() else path.read_bytes()
 
 
-def _unpacked(folder: Path) -> dict[str, bytes]:
+def _unpack(folder: Path) -> dict[str, bytes]:
     """Every file of a folder by its bare name, those in zip and tar archives included."""
     plain = {path.name.removesuffix(".gz") for path in folder.iterdir()}
     files = {name: _open(folder / name) for name in sorted(plain)}
@@ -185,12 +185,12 @@ def _lines(path: Path) -> list[str]:
     return _open(path).decode().splitlines()
 
 
-def _tabbed(data: bytes, names: list[str]) -> pl.DataFrame:
+def _read_ratings(data: bytes, names: list[str]) -> pl.DataFrame:
     frame = pl.read_csv(data, separator="\t", has_header=False, new_columns=names, quote_char=None)
     return frame.with_columns(pl.col("rating").cast(pl.Float64))
 
 
-def _labelled(path: Path, names: list[str]) -> Bunch:
+def _read_labeled(path: Path, names: list[str]) -> Bunch:
     """Category, tab, text: after three lines of header."""
     pairs = [line.split("\t", 1) for line in _lines(path)[3:] if line]
     target = np.array([names.index(category) for category, _ in pairs])
@@ -200,7 +200,7 @@ def _labelled(path: Path, names: list[str]) -> Bunch:
 def _documents(folder: Path, stem: str) -> Bunch:
     """Train and test documents with their classes."""
     names = sorted({line.split("\t", 1)[0] for line in _lines(folder / f"{stem}-train.tab")[3:] if line})
-    parts = {part: _labelled(folder / f"{stem}-{part}.tab", names) for part in ("train", "test")}
+    parts = {part: _read_labeled(folder / f"{stem}-{part}.tab", names) for part in ("train", "test")}
     return Bunch(**parts, target_names=names)
 
 
@@ -209,7 +209,7 @@ def _documents(folder: Path, stem: str) -> Bunch:
 
 def _movielens100k(folder: Path) -> Bunch:
     """Ratings, films with genres, and the five published splits (train, test)."""
-    files = _unpacked(folder)
+    files = _unpack(folder)
     columns = ["user", "item", "rating", "time"]
     genres = [line.split("|")[0] for line in files["u.genre"].decode().split("\n") if "|" in line]
     rows = [line.split("|") for line in files["u.item"].decode("latin-1").splitlines() if line]
@@ -221,8 +221,8 @@ def _movielens100k(folder: Path) -> Bunch:
         }
     )
     names = [(f"u{i}.base", f"u{i}.test") for i in range(1, 6)]
-    splits = [tuple(_tabbed(files[n], columns) for n in pair) for pair in names if pair[0] in files]
-    return Bunch(ratings=_tabbed(files["u.data"], columns), films=films, splits=splits)
+    splits = [tuple(_read_ratings(files[n], columns) for n in pair) for pair in names if pair[0] in files]
+    return Bunch(ratings=_read_ratings(files["u.data"], columns), films=films, splits=splits)
 
 
 def _anime(folder: Path) -> Bunch:
@@ -231,7 +231,7 @@ def _anime(folder: Path) -> Bunch:
         info = archive.read("anime/anime_info.dat").decode().splitlines()
     cells = [line.split("\t") for line in info[1:] if line]
     titles = pl.DataFrame({"item": [int(row[0]) for row in cells], "title": [row[1] for row in cells]})
-    return Bunch(ratings=_tabbed(rows, ["user", "item", "rating"]), titles=titles)
+    return Bunch(ratings=_read_ratings(rows, ["user", "item", "rating"]), titles=titles)
 
 
 def _flixster(folder: Path) -> Bunch:

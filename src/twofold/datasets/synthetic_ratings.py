@@ -68,7 +68,7 @@ def ratings(n_users: int = 500, n_items: int = 300, seed: int = 0) -> Bunch:
     b = rng.normal(scale=0.35, size=n_users)
     c = rng.normal(scale=0.45, size=n_items)
     expected = np.clip(MEAN + b[:, None] + c + U @ Z.T, 0.5, 5.0)  # (n,m)
-    users, items = np.nonzero(_seen(expected, c, rng))
+    users, items = np.nonzero(_choose_pairs(expected, c, rng))
     stars = np.round(2 * rng.normal(expected[users, items], NOISE)) / 2
     frame = pl.DataFrame({"user": users, "item": films["item"].gather(items), "rating": np.clip(stars, 0.5, 5.0)})
     truth = Bunch(expected=expected, user_bias=b, item_bias=c, tastes=U, genres=Z, noise=NOISE)
@@ -96,7 +96,7 @@ def _films(n: int, rng: np.random.Generator) -> tuple[pl.DataFrame, np.ndarray]:
     return pl.DataFrame({"item": titles, "year": years, "genres": kinds}), Z
 
 
-def _seen(expected: np.ndarray, quality: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _choose_pairs(expected: np.ndarray, quality: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Who rated what: about 8 % of all pairs, every person and every film at least once."""
     n, m = expected.shape
     popular = rng.permutation(np.arange(1, m + 1) ** -0.7) * np.exp(quality)

@@ -10,7 +10,7 @@ from sklearn.cluster import KMeans
 
 from twofold.core.checks import InputError, check_weights
 from twofold.core.data.blocks import Blocks, Rows
-from twofold.core.engine.local import add, engine_for, stacked
+from twofold.core.engine.local import add, engine_for, stack_results
 from twofold.core.loop import quietly
 from twofold.core.numerics.moments import Columns, column_moments, merge
 from twofold.core.numerics.nndsvd import nndsvd
@@ -98,7 +98,7 @@ def draw_init(data: Data, columns: Columns, seed: int) -> np.ndarray:
         for a, b in zip(data.blocks.bounds[:-1], data.blocks.bounds[1:], strict=True)
     )
     parts = data.engine.map(_pick, data.blocks, data.blocks.rows(data.W), places)
-    rows = stacked(data.engine.gather(parts))[np.searchsorted(np.unique(chosen), chosen)].astype(np.float64)
+    rows = stack_results(data.engine.gather(parts))[np.searchsorted(np.unique(chosen), chosen)].astype(np.float64)
     rows = np.where(np.isnan(rows), mean, rows)
     if one_hot:
         with quietly():  # rows may be fewer than components, or equal

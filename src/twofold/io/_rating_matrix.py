@@ -22,13 +22,13 @@ from twofold.io.tables.sentinels import CODES, stands_apart
 from twofold.io.tables.table import is_key, whole
 from twofold.io.tables.table import names_rows as counts_rows
 
-LEAST = 4  # columns of ratings, where nothing names the users
-NAMED = 3  # the same where a column names them: (user, item, rating) has two beside it
-WIDE = 0.3  # of the whole range, that nearly every column of a matrix goes over
-MOST = 0.8  # of the columns
-STARS = 21  # different numbers of a scale of ratings, at most, where columns are too short to show it
-MOSTLY = 1 / 3  # of the cells, at least, are 0 where 0 means no rating
-SAMPLE = 1000  # rows by which most tables are told to be no matrix
+MIN_COLUMNS = 4  # columns of ratings, where nothing names the users
+MIN_NAMED_COLUMNS = 3  # the same where a column names them: (user, item, rating) has two beside it
+MIN_RANGE_SHARE = 0.3  # of the whole range, that nearly every column of a matrix goes over
+MIN_WIDE_SHARE = 0.8  # of the columns
+MAX_SCALE_VALUES = 21  # different numbers of a scale of ratings, at most, where columns are too short to show it
+MIN_ZERO_SHARE = 1 / 3  # of the cells, at least, are 0 where 0 means no rating
+SAMPLE_ROWS = 1000  # rows by which most tables are told to be no matrix
 NUMBERED = re.compile(r"column_\d+")
 
 
@@ -46,7 +46,7 @@ class Matrix(NamedTuple):
 
 def find_matrix(frame: pl.DataFrame, roles: Roles, blanks: frozenset[str], comma: bool) -> Matrix | None:
     """The matrix that a table is, if it is one; `roles` are the columns that are called user and item, if any."""
-    if len(frame) > SAMPLE and _find(frame.head(SAMPLE), roles, blanks, comma) is None:
+    if len(frame) > SAMPLE_ROWS and _find(frame.head(SAMPLE_ROWS), roles, blanks, comma) is None:
         return None  # most files are rows of user, item and rating, and may be long
     return _find(frame, roles, blanks, comma)
 
@@ -71,7 +71,7 @@ def _find(frame: pl.DataFrame, roles: Roles, blanks: frozenset[str], comma: bool
     ids = name_rows(frame, roles, texts, columns)
     columns.pop(ids or "", None)
     others = [role for role in roles.values() if role is not None and role != ids and role not in columns]
-    if len(columns) < (NAMED if ids else LEAST) or (texts and ids is None) or others:
+    if len(columns) < (MIN_NAMED_COLUMNS if ids else MIN_COLUMNS) or (texts and ids is None) or others:
         return None
     X, said = clear_codes(np.column_stack(list(columns.values())))
     names = list(columns) if header else None
@@ -94,11 +94,15 @@ def take_header(frame: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
     """
     if not all(NUMBERED.fullmatch(name) for name in frame.columns):
         return frame, True
-    if frame.height < 2 or frame.width < LEAST or any(column.dtype != pl.String for column in frame.iter_columns()):
+    if (
+        frame.height < 2
+        or frame.width < MIN_COLUMNS
+        or any(column.dtype != pl.String for column in frame.iter_columns())
+    ):
         return frame, False
     cells = [(cell or "").strip() for cell in frame.row(0)]
     for start in (0, 1):
-        if rises(cells[start:]) and len(cells) - start >= LEAST and (start == 0 or not cells[0]):
+        if rises(cells[start:]) and len(cells) - start >= MIN_COLUMNS and (start == 0 or not cells[0]):
             names = [*frame.columns[:start], *cells[start:]]
             return frame.slice(1).rename(dict(zip(frame.columns, names, strict=True))), True
     return frame, False
@@ -112,7 +116,7 @@ def rises(names: list[str]) -> bool:
 
 def find_counts(columns: dict[str, np.ndarray]) -> str | None:
     """The first column of numbers, if it says how many of the others are known."""
-    if len(columns) <= LEAST:
+    if len(columns) <= MIN_COLUMNS:
         return None
     first, *others = columns
     X, _ = clear_codes(np.column_stack([columns[name] for name in others]))
@@ -142,7 +146,7 @@ def clear_codes(X: np.ndarray) -> tuple[np.ndarray, list[str]]:
     low, code = values[0], next((code for code in CODES if abs(code) > 9 and stands_apart(known, code)), None)
     if code is None and low == -1 and len(values) > 2 and values[1] >= 0:
         code = low
-    if code is None and low == 0 and len(values) > 2 and (known == 0).mean() >= MOSTLY:
+    if code is None and low == 0 and len(values) > 2 and (known == 0).mean() >= MIN_ZERO_SHARE:
         code = low
     if code is None:
         return X, []
@@ -159,9 +163,9 @@ def one_scale(X: np.ndarray, named: bool) -> bool:
     low, high = values[0], values[-1]
     filled = X[:, ~np.isnan(X).all(axis=0)]
     ranges = np.nanmax(filled, axis=0) - np.nanmin(filled, axis=0)
-    if (ranges >= WIDE * (high - low)).mean() >= MOST:
+    if (ranges >= MIN_RANGE_SHARE * (high - low)).mean() >= MIN_WIDE_SHARE:
         return True
-    return len(values) <= STARS and (named or X.shape[1] > LEAST) and high <= 100
+    return len(values) <= MAX_SCALE_VALUES and (named or X.shape[1] > MIN_COLUMNS) and high <= 100
 
 
 def number_series(size: int) -> pl.Series:

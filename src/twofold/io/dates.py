@@ -31,7 +31,7 @@ _CALLED = re.compile(
     r"(?i)(.*[_\s.-])?(date|datetime|time|timestamp|year|month|day|created|published|posted)([_\s.-].*)?"
 )
 _CLOCK = r"[T ,]+\d{1,2}:\d{2}.*$"
-MOST_PERIODS = 40
+MAX_PERIODS = 40
 
 
 def guess_dates(frame: pl.DataFrame, notes: list[str]) -> tuple[str, np.ndarray | None]:
@@ -122,7 +122,7 @@ def in_periods(days: np.ndarray) -> tuple[np.ndarray, np.ndarray, str]:
         "year": months // 12,
         "decade": (months // 12) // 10,
     }
-    name = next((name for name, at in counts.items() if np.ptp(at) < MOST_PERIODS), "decade")
+    name = next((name for name, at in counts.items() if np.ptp(at) < MAX_PERIODS), "decade")
     at = counts[name]
     first = np.arange(at.min(), at.max() + 1)
     if name == "day":

@@ -29,26 +29,26 @@ import polars as pl
 from twofold.core.checks import InputError
 from twofold.core.spelling import spell_parameters
 from twofold.io.dates import guess_dates, read_dates
-from twofold.io.encoding import HEAD, Recoded, decode, find_encoding, old_encoding, spelled
+from twofold.io.encoding import HEAD, Recoded, decode, find_encoding, find_legacy_encoding, spell_encoding
 from twofold.io.open import DAMAGED, ENDINGS, check_budget, open_bytes, read_bytes
 from twofold.io.tables import arrays
 from twofold.io.tables.columns import BLANKS, to_numbers
 from twofold.io.tables.delimited import find_delimiter, read_delimited, records
 from twofold.io.tables.read import ELSEWHERE, EXCEL, JSONL, PARQUET, SQLITE, kind, missing_message, read_jsonl, read_one
-from twofold.io.tables.table import Piece, Table, check_names, is_key, names_rows, quoted, stack, whole
+from twofold.io.tables.table import Piece, Table, check_names, is_key, names_rows, quote_names, stack, whole
 from twofold.io.text_parts import cut_file, lines_before, open_part, read_rows
 
 TABLES = (".csv", ".tsv", ".tab", ".psv", *PARQUET, *JSONL, *SQLITE, *EXCEL)
 PROSE = ("", ".txt", ".text", ".md", ".rst", ".tex", ".eml", ".asc", ".srt", ".log")
 ELSEWHERE_TOO = (".html", ".htm", ".xml", ".pdf", ".doc", ".docx", ".odt", ".rtf", ".epub")
 TITLES = ("title", "headline", "subject", "heading", "name", "label")
-PIECE = 2**20  # bytes of a line that are read at once
-WORD = 2**24  # bytes without white space, beyond which nothing is text
-SHORT = 4  # lines of a paragraph, on average
-MOST = 0.8  # of the lines that go on are full, in wrapped text
-PACKED = 3.0  # bytes of text in one of a packed file, about
-BLOCK, MOST_BLOCKS = 2**24, 2**12  # bytes of text in a block, about, unless there would be too many
-LOOKED_AT = 1000  # rows of a table by which the column of text is found
+PIECE_BYTES = 2**20  # bytes of a line that are read at once
+MAX_WORD_BYTES = 2**24  # bytes without white space, beyond which nothing is text
+MAX_SHORT_PARAGRAPH = 4  # lines of a paragraph, on average
+MIN_FULL_SHARE = 0.8  # of the lines that go on are full, in wrapped text
+UNPACKED_RATIO = 3.0  # bytes of text in one of a packed file, about
+BLOCK_BYTES, MAX_BLOCKS = 2**24, 2**12  # bytes of text in a block, about, unless there would be too many
+SAMPLE_ROWS = 1000  # rows of a table by which the column of text is found
 
 Part = tuple[str, int, bool]  # a document or the next part of a long one, its number, whether it goes on
 
@@ -97,7 +97,7 @@ class TextFiles:
     blank: bool = False  # whether a blank line counts as an empty text, which does no harm to word vectors
 
     def __iter__(self) -> Iterator[str]:
-        return (text for text, _ in joined(self.parts()))
+        return (text for text, _ in join_parts(self.parts()))
 
     def parts(self, notes: list[str] | None = None) -> Iterator[Part]:
         """The documents, very long lines in parts; `notes` are told which files are not UTF-8."""
@@ -106,7 +106,7 @@ class TextFiles:
 
     def blocks(self, size: int | None = None) -> list[TextFiles]:
         """The same documents in blocks of about so many bytes, cut between documents, where files can be cut."""
-        size = size or max(BLOCK, int(self.size) // MOST_BLOCKS)
+        size = size or max(BLOCK_BYTES, int(self.size) // MAX_BLOCKS)
         out, held = list[TextFiles](), 0
         for file in self.files:
             for part, weight in cut_file(file, size):
@@ -121,7 +121,7 @@ class TextFiles:
     def size(self) -> float:
         """Letters, about."""
         paths = {file.path.partition("::")[0] for file in self.files}  # which may have several parts
-        return sum(os.path.getsize(p) * (PACKED if p.lower().endswith(ENDINGS) else 1.0) for p in paths)
+        return sum(os.path.getsize(p) * (UNPACKED_RATIO if p.lower().endswith(ENDINGS) else 1.0) for p in paths)
 
 
 def read_documents(
@@ -132,10 +132,10 @@ def read_documents(
     if isinstance(found, Documents):
         return found
     unit, said = found.files[0].unit, list[str]()
-    texts, numbers = gathered(found.parts(said))
+    texts, numbers = read_all(found.parts(said))
     notes = found.notes + (said if len(said) <= 3 else [f"{len(said):,} files are not UTF-8, {said[0]}, the first"])
     ids = pl.Series(unit, names_of(found) if unit == "file" else numbers)
-    notes.append(counted(len(texts), unit, found.source))
+    notes.append(describe_count(len(texts), unit, found.source))
     return Documents(texts, ids, source=found.source, notes=notes, left_out=found.left_out)
 
 
@@ -144,7 +144,7 @@ def names_of(found: TextFiles) -> list[str]:
     return [os.path.relpath(file.path, found.root) if found.root else file.path for file in found.files]
 
 
-def counted(n: int, unit: str, source: str) -> str:
+def describe_count(n: int, unit: str, source: str) -> str:
     wrapped = f"{source} is wrapped text: " if unit == "paragraph" else ""
     return f"{wrapped}each of {n:,} {unit}s is a document"
 
@@ -252,7 +252,7 @@ def from_files(files: list[str], root: str, source: str, notes: list[str], split
     found, foreign, empty = [], [], 0
     for file in files:
         head = head_of(file)
-        line = foreign_line(head)
+        line = find_binary_line(head)
         if line is not None and len(files) == 1:
             raise not_text(file, line)
         if line is not None:
@@ -279,7 +279,7 @@ def head_of(file: str) -> bytes:
         raise InputError(f"{file} cannot be read ({error}).") from None
 
 
-def foreign_line(head: bytes) -> int | None:
+def find_binary_line(head: bytes) -> int | None:
     """The line at which bytes turn out to be no text, if they do: pictures and programs have codes that no text has."""
     mark, code = find_encoding(head[:4096])
     text = head[len(mark) : 4096].decode(code if code.startswith("utf-16") else "latin-1", "replace")
@@ -309,22 +309,22 @@ def is_wrapped(head: bytes) -> bool:
     inner = [(lines[a], lines[b]) for a, b in pairwise(filled) if b == a + 1]
     width = max(map(len, lines))
     full = sum(len(one) + 1 + len(other.split(None, 1)[0]) > width for one, other in inner)
-    return len(filled) <= SHORT * (breaks + 1) or full > MOST * len(inner)
+    return len(filled) <= MAX_SHORT_PARAGRAPH * (breaks + 1) or full > MIN_FULL_SHARE * len(inner)
 
 
 # --- reading text -------------------------------------------------------------------------------------------
 
 
-def numbered_lines(path: str | os.PathLike) -> Iterator[tuple[int, str]]:
+def number_lines(path: str | os.PathLike) -> Iterator[tuple[int, str]]:
     """Every line of a text file with its number, blank ones too."""
     name = os.fspath(path)
     if not os.path.isfile(name.split("::")[0]):
         raise InputError(missing_message(name))
     with open_text(name) as file:
-        yield from ((number, text) for text, number in joined(lines_in(file, name)))
+        yield from ((number, text) for text, number in join_parts(lines_in(file, name)))
 
 
-def joined(parts: Iterator[Part]) -> Iterator[tuple[str, int]]:
+def join_parts(parts: Iterator[Part]) -> Iterator[tuple[str, int]]:
     """Documents out of their parts."""
     begun = ""
     for text, number, goes_on in parts:
@@ -336,9 +336,9 @@ def joined(parts: Iterator[Part]) -> Iterator[tuple[str, int]]:
             begun = ""
 
 
-def gathered(parts: Iterator[Part]) -> tuple[list[str], list[int]]:
+def read_all(parts: Iterator[Part]) -> tuple[list[str], list[int]]:
     texts, numbers, taken = list[str](), list[int](), 0
-    for text, number in joined(parts):
+    for text, number in join_parts(parts):
         texts.append(text.strip())
         numbers.append(number)
         taken += len(text) + 100  # what a text and its number take, however short
@@ -406,11 +406,11 @@ def lines_in(file: BinaryIO, name: str, notes: list[str] | None = None, start: i
     """
     number, rest, old = 1, b"", ""
     try:
-        while line := file.readline(PIECE + len(rest)):  # doubled until there is a place to cut
+        while line := file.readline(PIECE_BYTES + len(rest)):  # doubled until there is a place to cut
             line, ended = rest + line, line.endswith(b"\n")
             at = len(line) if ended else max(line.rfind(b" "), line.rfind(b"\t"))
             rest = line[max(at, 0) :]
-            if len(rest) > WORD:
+            if len(rest) > MAX_WORD_BYTES:
                 raise InputError(
                     f"{name}, line {number + lines_before(name, start)}: {len(rest) / 1e6:,.0f} MB without white "
                     "space, which is no text. Break it into lines, or leave the file out."
@@ -441,9 +441,9 @@ def old_line(raw: bytes, old: str, name: str, number: int, notes: list[str] | No
         return raw.decode(), old
     except UnicodeDecodeError:
         if not old:
-            old = old_encoding(head_of(name) if os.path.isfile(name.split("::")[0]) else raw)
+            old = find_legacy_encoding(head_of(name) if os.path.isfile(name.split("::")[0]) else raw)
             if notes is not None:
-                notes.append(f"{name}, line {number} is not UTF-8: read as {spelled(old)}")
+                notes.append(f"{name}, line {number} is not UTF-8: read as {spell_encoding(old)}")
         return raw.decode(old, "replace"), old
 
 
@@ -463,7 +463,7 @@ def paragraphs_of(lines: Iterator[Part]) -> Iterator[Part]:
     for text, _, goes_on in lines:
         if inside or goes_on or text.strip():
             held += text if goes_on else text.rstrip() + " "
-            if len(held) > PIECE:
+            if len(held) > PIECE_BYTES:
                 yield held, number, True
                 held, begun = "", True
         elif held or begun:
@@ -478,7 +478,7 @@ def from_stream(path: str, source: str, given: dict[str, str | None], notes: lis
     """A text read at once: a table if it looks like one or a column is named, else lines or paragraphs."""
     name = "standard input" if path == "-" else path
     data = read_whole(path)
-    line = foreign_line(data)
+    line = find_binary_line(data)
     if line is not None:
         raise not_text(name, line)
     text, more = decode(data, name)
@@ -490,8 +490,8 @@ def from_stream(path: str, source: str, given: dict[str, str | None], notes: lis
         return from_pieces([read_delimited(data, name)], source, given, notes)
     unit = "paragraph" if is_wrapped(text[:HEAD]) else "line"
     lines = lines_in(io.BufferedReader(io.BytesIO(text)), name)
-    texts, numbers = gathered(paragraphs_of(lines) if unit == "paragraph" else without_blank(lines))
-    notes += [*more, counted(len(texts), unit, name)]
+    texts, numbers = read_all(paragraphs_of(lines) if unit == "paragraph" else without_blank(lines))
+    notes += [*more, describe_count(len(texts), unit, name)]
     return Documents(texts, pl.Series(unit, numbers), source=source, notes=notes)
 
 
@@ -531,9 +531,9 @@ def find_rows(files: list[str], source: str, text: str | None, notes: list[str])
     """Rows to be read later; the column of text is found by the first of them."""
     heads, n = list[Piece](), 0
     for file in files:
-        heads.append(Piece(next(read_rows(TextFile(file, "row"), LOOKED_AT - n)), file))
+        heads.append(Piece(next(read_rows(TextFile(file, "row"), SAMPLE_ROWS - n)), file))
         n += heads[-1].frame.height
-        if n >= LOOKED_AT:
+        if n >= SAMPLE_ROWS:
             break
     frame = stack(heads)
     check_names("text", [text] if text is not None else [], frame.columns, source)
@@ -552,7 +552,7 @@ def rows_of(file: TextFile) -> Iterator[Part]:
         elif kind(file.path) in JSONL:  # a missing key is a blank
             texts = [""] * frame.height
         else:
-            raise InputError(f'{file.path} has no column "{file.column}", only {quoted(frame.columns)}.')
+            raise InputError(f'{file.path} has no column "{file.column}", only {quote_names(frame.columns)}.')
         for text in texts:
             number += 1
             yield text, number, False
@@ -564,7 +564,7 @@ def from_pieces(pieces: list[Piece], source: str, given: dict[str, str | None], 
     notes += [note for piece in pieces for note in piece.notes]
     for option, name in given.items():
         check_names(option, [name] if name is not None else [], frame.columns, source)
-    text = given["text"] or longest(frame.head(LOOKED_AT), source, notes)
+    text = given["text"] or longest(frame.head(SAMPLE_ROWS), source, notes)
     rest = [name for name in frame.columns if name != text]
     ids = next((frame[name] for j, name in enumerate(rest) if is_id(frame[name], j)), None)
     if ids is None:
@@ -594,7 +594,7 @@ def longest(frame: pl.DataFrame, source: str, notes: list[str]) -> str:
         if column.dtype == pl.String and to_numbers(column, BLANKS, False)[1] == "text"
     }
     if not lengths or max(lengths.values()) == 0:
-        raise InputError(f"{source} has no column of text, only {quoted(frame.columns)}.")
+        raise InputError(f"{source} has no column of text, only {quote_names(frame.columns)}.")
     best = max(lengths, key=lambda name: lengths[name])
     others = f", which has the longest texts of {frame.width} columns; ⟨text⟩ names another" if frame.width > 1 else ""
     notes.append(spell_parameters(f'documents in "{best}"{others}'))

@@ -49,10 +49,10 @@ def find_encoding(data: bytes) -> Encoding:
         codecs.getincrementaldecoder("utf-8")().decode(data)  # the last letter may be cut
         return Encoding(b"", "utf-8")
     except UnicodeDecodeError:
-        return Encoding(b"", old_encoding(data))
+        return Encoding(b"", find_legacy_encoding(data))
 
 
-def old_encoding(data: bytes) -> str:
+def find_legacy_encoding(data: bytes) -> str:
     """The encoding of a text that is not Unicode."""
     raw = np.frombuffer(data[:HEAD], np.uint8)
     high = int((raw >= 128).sum())
@@ -73,7 +73,7 @@ def decode(data: bytes, name: str) -> tuple[bytes, list[str]]:
     try:
         text = body.decode(found.name)
     except UnicodeDecodeError:  # not all of it is like its beginning
-        found = Encoding(b"", old_encoding(body)) if not found.is_wide else found
+        found = Encoding(b"", find_legacy_encoding(body)) if not found.is_wide else found
         text = "\0" if found.is_wide else body.decode(found.name, "replace")
     if "\0" in text[:HEAD]:
         raise InputError(f"{name} {NOT_TEXT}")
@@ -81,7 +81,7 @@ def decode(data: bytes, name: str) -> tuple[bytes, list[str]]:
     if found.is_wide and not found.mark:
         notes.append(f"{name} is read as UTF-16")
     elif not found.is_wide and found.name != "utf-8":
-        notes.append(f"{first_line(body, name)} is not UTF-8: read as {spelled(found.name)}")
+        notes.append(f"{first_line(body, name)} is not UTF-8: read as {spell_encoding(found.name)}")
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text.encode(), notes
@@ -96,7 +96,7 @@ def first_line(data: bytes, name: str) -> str:
     return name
 
 
-def spelled(encoding: str) -> str:
+def spell_encoding(encoding: str) -> str:
     """An encoding as people know it."""
     if encoding in ("cp1252", "latin-1"):
         return "Latin-1 (Windows-1252)"

@@ -71,7 +71,7 @@ def from_folder(path: Path, size: int | None) -> PictureSet:
         raise InputError(f"{path} has no pictures in it ({', '.join(SEEN)}). Give {TAKES}.")
     pictures, taken = [], 0
     for file in files:
-        pictures.append(fitted(read_image(file).pixels, size))
+        pictures.append(crop_square(read_image(file).pixels, size))
         taken += pictures[-1].nbytes
         check_budget(taken, f"{path}, {len(files):,} pictures,", at_least=True, remedy="Scale them: ⟨size=28⟩. ")
     color = any(p.ndim == 3 for p in pictures)
@@ -88,7 +88,7 @@ def from_folder(path: Path, size: int | None) -> PictureSet:
     return PictureSet(np.stack(pictures), labels, [f"{len(files):,} pictures, {'colour' if color else 'grey'}"])
 
 
-def fitted(pixels: np.ndarray, size: int | None) -> np.ndarray:
+def crop_square(pixels: np.ndarray, size: int | None) -> np.ndarray:
     """A square from the middle, scaled."""
     if size is None:
         return pixels

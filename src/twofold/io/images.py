@@ -94,7 +94,7 @@ def read_image(path: str | Path) -> Picture:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # large is fine, absurd is refused; odd metadata is no news
-            return decoded(io.BytesIO(data), name)
+            return decode_image(io.BytesIO(data), name)
     except (InputError, MemoryError):
         raise
     except Image.DecompressionBombError:
@@ -118,7 +118,7 @@ def bytes_of(path: str | Path, name: str) -> bytes:
     return data
 
 
-def decoded(file: io.BytesIO, name: str) -> Picture:
+def decode_image(file: io.BytesIO, name: str) -> Picture:
     """The picture in a file, whatever Pillow may raise on the way."""
     Image.init()
     image = Image.open(file, formats=[one for one in FORMATS if one in Image.OPEN])

@@ -51,19 +51,19 @@ def open_bytes(path: str | os.PathLike, buffer: int = BUFFER) -> Iterator[Binary
     with open(name, "rb", buffering=buffer) as raw:
         if part and not is_zip(raw):
             raise InputError(f"{os.fspath(path)}: {name} is no zip archive, so it has no part of that name.")
-        with unpacked(raw, name, part, buffer) as file:
+        with open_unpacked(raw, name, part, buffer) as file:
             yield file
 
 
 @contextmanager
-def unpacked(raw: BinaryIO, name: str, part: str = "", buffer: int = BUFFER) -> Iterator[BinaryIO]:
+def open_unpacked(raw: BinaryIO, name: str, part: str = "", buffer: int = BUFFER) -> Iterator[BinaryIO]:
     """An open file through whatever packed it."""
     if is_zip(raw):
         try:
             with zipfile.ZipFile(raw) as archive, archive.open(member(archive, name, part)) as file:
                 yield io.BufferedReader(file, buffer)  # type: ignore[type-var]
         except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:  # RuntimeError: it has a password
-            raise InputError(damaged("zip archive", name, error)) from None
+            raise InputError(describe_damage("zip archive", name, error)) from None
         return
     head = raw.peek(4)[:4]  # type: ignore[attr-defined]
     how, unpack = next((found for mark, found in PACKED.items() if head.startswith(mark)), ("", None))
@@ -106,12 +106,12 @@ class Named(io.RawIOBase):
         try:
             data = self.file.read(len(buffer))
         except DAMAGED as error:
-            raise InputError(damaged(f"{self.how} file", self.called, error)) from None
+            raise InputError(describe_damage(f"{self.how} file", self.called, error)) from None
         buffer[: len(data)] = data
         return len(data)
 
 
-def damaged(what: str, name: str, error: BaseException) -> str:
+def describe_damage(what: str, name: str, error: BaseException) -> str:
     return f"{name} is a damaged {what} ({error}). Fetch or compress it again."
 
 
@@ -144,7 +144,7 @@ def unpack(data: bytes, name: str) -> bytes:
     """Bytes without their packing."""
     if not data.startswith((ZIP, *PACKED)):
         return data
-    with unpacked(io.BufferedReader(io.BytesIO(data)), name) as file:
+    with open_unpacked(io.BufferedReader(io.BytesIO(data)), name) as file:
         return read_bounded(file, name)
 
 
@@ -183,7 +183,7 @@ def check_archive(path: str | os.PathLike) -> None:
                     check_budget(total, name, at_least=True)
 
 
-def unpacked_name(path: str | os.PathLike) -> str:
+def strip_packing(path: str | os.PathLike) -> str:
     """What a file would be called without its packing: the name in a zip archive, else without its last ending.
 
     >>> unpacked_name("data/a.csv.gz"), unpacked_name("a.csv")
@@ -196,5 +196,5 @@ def unpacked_name(path: str | os.PathLike) -> str:
             with zipfile.ZipFile(name) as archive:
                 return member(archive, name, part)
         except zipfile.BadZipFile as error:
-            raise InputError(damaged("zip archive", name, error)) from None
+            raise InputError(describe_damage("zip archive", name, error)) from None
     return name[: -len(ending)] if ending in ENDINGS else name

@@ -27,7 +27,7 @@ from twofold.io.tables import arrays
 from twofold.io.tables.columns import BLANKS, cells, to_numbers
 from twofold.io.tables.delimited import find_delimiter, is_number, read_delimited
 from twofold.io.tables.read import ELSEWHERE, EXCEL, JSONL, PARQUET, SQLITE, find_files, kind, read_one
-from twofold.io.tables.table import Piece, Table, blanks_of, check_names, place, quoted, remedy, stack, whole
+from twofold.io.tables.table import Piece, Table, blanks_of, check_names, place, quote_names, remedy, stack, whole
 
 NAMES = {
     "user": ("user", "userid", "uid", "username", "userno", "customer", "customerid", "reviewer", "reviewerid", "rater",
@@ -116,14 +116,16 @@ def read_ratings(
         )
     given = {"user": user, "item": item, "rating": rating}
     blanks = blanks_of(missing)
-    found = None if any(given.values()) else find_matrix(frame, named_roles(frame.columns), blanks, comma_in(pieces))
+    found = (
+        None if any(given.values()) else find_matrix(frame, find_named_roles(frame.columns), blanks, comma_in(pieces))
+    )
     if found is not None:
         own = feedback(Ratings(found.user, found.item, found.rating, {role: role for role in ROLES}, matrix=True))
         return replace(own, source=name, notes=[*notes, *found.notes, *own.notes])
     roles = find_roles(frame.columns, given, name)
     check_ids(frame, roles, given, name)
     roles["time"] = find_time(frame, roles)
-    notes += said(frame.columns, roles)
+    notes += describe_columns(frame.columns, roles)
     held = {role: frame[column] for role, column in roles.items() if column is not None and role != "rating"}
     held |= {role: ids_of(held[role], role, pieces) for role in ("user", "item")}
     values, left_out = None, []
@@ -167,8 +169,8 @@ def find_roles(names: list[str], given: dict[str, str | None], source: str = MEM
     """The columns of user, item, rating, time and the items' names: as given, else by name, else by position."""
     for role, name in given.items():
         if name is not None and name not in names:
-            raise InputError(f"{role}={name!r} is no column of {source}; there are {quoted(names)}.")
-    out = named_roles(names, given)
+            raise InputError(f"{role}={name!r} is no column of {source}; there are {quote_names(names)}.")
+    out = find_named_roles(names, given)
     for role in ROLES:
         left = [name for name in names if name not in out.values()]
         if role == "rating":
@@ -176,7 +178,7 @@ def find_roles(names: list[str], given: dict[str, str | None], source: str = MEM
         if out[role] is None and left:
             out[role] = left[0]
     if len({out["user"], out["item"]}) < 2 or out["item"] is None:
-        raise InputError(f"{source} has columns {quoted(names)}; a user and an item are needed.")
+        raise InputError(f"{source} has columns {quote_names(names)}; a user and an item are needed.")
     left = [name for name in names if name not in out.values()]
     for role in ("time", "name"):
         out[role] = next((name for name in left if bare(name) in NAMES[role]), None)
@@ -192,7 +194,7 @@ def find_time(frame: pl.DataFrame, roles: dict[str, str | None]) -> str | None:
     return left[0] if kind == "number" and bool(((values > 1e8) & (values < 1e13)).all()) else None
 
 
-def named_roles(names: list[str], given: dict[str, str | None] | None = None) -> dict[str, str | None]:
+def find_named_roles(names: list[str], given: dict[str, str | None] | None = None) -> dict[str, str | None]:
     """The columns of user, item and rating that are given, or called so."""
     out: dict[str, str | None] = dict.fromkeys(ROLES) | (given or {})
     for role in ROLES:
@@ -206,7 +208,7 @@ def named_roles(names: list[str], given: dict[str, str | None] | None = None) ->
 
 def check_ids(frame: pl.DataFrame, roles: dict[str, str | None], given: dict[str, str | None], source: str) -> None:
     """Refuse columns taken for users or items by their position alone that hold what no id is: a fraction."""
-    named = named_roles(frame.columns, given)
+    named = find_named_roles(frame.columns, given)
     for role in ("user", "item"):
         column = roles[role]
         if column is None or column in named.values():
@@ -227,13 +229,13 @@ def bare(name: str) -> str:
     return "".join(c for c in name.lower() if c.isalnum())
 
 
-def said(names: list[str], columns: dict[str, str | None]) -> list[str]:
+def describe_columns(names: list[str], columns: dict[str, str | None]) -> list[str]:
     """Which column is which, in words."""
     roles = [role for role in (*ROLES, "name") if columns.get(role) is not None]
     used = [columns[role] for role in roles]
     parts = [f'{role}s in "{columns[role]}"' for role in roles]
     unused = [name for name in names if name not in used]
-    out = [f"{', '.join(parts)}{f'; {quoted(unused)} not used' if unused else ''}"]
+    out = [f"{', '.join(parts)}{f'; {quote_names(unused)} not used' if unused else ''}"]
     if columns["rating"] is None:
         out.append("there are no ratings: each row says that a user has had to do with an item")
     return out
@@ -432,8 +434,8 @@ def read_names(
         found = "holds the ids of the items" if ids is None or named else f'beside "{ids}" holds text'
         what = f'column "{id_column}" holds no id of an item' if id_column else f"no column {found}"
         raise InputError(
-            f"⟨names={file}⟩: {what}. It has {quoted(frame.columns)}, and items are called "
-            f"{quoted(list(known)[:3])}. Name the columns with ⟨names_id⟩ and ⟨names_column⟩."
+            f"⟨names={file}⟩: {what}. It has {quote_names(frame.columns)}, and items are called "
+            f"{quote_names(list(known)[:3])}. Name the columns with ⟨names_id⟩ and ⟨names_column⟩."
         )
     pairs = zip(keys.to_list(), frame[named].cast(pl.String).to_list(), strict=True)
     texts = {key: html.unescape(name.strip()) for key, name in pairs if key and name}

@@ -19,12 +19,12 @@ from twofold.core.checks import InputError
 from twofold.core.spelling import spell_parameters
 from twofold.io.images import bytes_of, reason
 from twofold.io.tables.read import EXCEL, JSONL, PARQUET, SQLITE, TEXT, kind, read_table
-from twofold.io.tables.table import Table, quoted
+from twofold.io.tables.table import Table, quote_names
 
 SOUND = (".wav", ".wave")
 ARRAYS = (".npy", ".npz", ".mtx")
 TABLES = (*TEXT, *PARQUET, *JSONL, *EXCEL, *SQLITE, *ARRAYS)
-LEAST = 4  # numbers of a signal
+MIN_NUMBERS = 4  # numbers of a signal
 
 
 @dataclass
@@ -73,8 +73,8 @@ def read_signals(path: str | Path, **reading: Any) -> Recording:
         table = read_table([str(path)], **reading)
         rows = kind(str(path)) in ARRAYS and len(table.columns) > 1
         found = take_rows(table) if rows else take_columns(table)
-    if found.signals.shape[1] < LEAST:
-        raise InputError(f"{path} has {found.signals.shape[1]} numbers a signal; {LEAST} are the fewest.")
+    if found.signals.shape[1] < MIN_NUMBERS:
+        raise InputError(f"{path} has {found.signals.shape[1]} numbers a signal; {MIN_NUMBERS} are the fewest.")
     return found
 
 
@@ -118,13 +118,13 @@ def take_rows(table: Table) -> Recording:
 def take_columns(table: Table) -> Recording:
     """The columns of a table as signals; blanks are filled with straight lines, and a column that says when is kept."""
     X, notes = dense_numbers(table), list(table.notes)
-    if len(X) < LEAST:
-        raise InputError(f"{table.source} has {len(X)} rows; a signal has {LEAST} numbers or more, one a row.")
+    if len(X) < MIN_NUMBERS:
+        raise InputError(f"{table.source} has {len(X)} rows; a signal has {MIN_NUMBERS} numbers or more, one a row.")
     rises = [bool((np.diff(column) > 0).all()) for column in X.T]
     if any(rises) and not all(rises):
         when = [name for name, up in zip(table.columns, rises, strict=True) if up]
         how = spell_parameters("kept as it is (⟨columns⟩ names the signals)")
-        notes.append(f"{quoted(when)} only rises and says when: {how}")
+        notes.append(f"{quote_names(when)} only rises and says when: {how}")
     else:
         rises = [False] * len(rises)
     kept = [j for j, up in enumerate(rises) if not up]

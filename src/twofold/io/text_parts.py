@@ -25,9 +25,9 @@ from twofold.io.tables.table import Table
 if TYPE_CHECKING:
     from twofold.io.documents import TextFile
 
-PIECE = 2**22  # bytes of JSONL that are parsed at once
-LINE = 2**20  # bytes of a line that are looked at at once
-UNPACKED = 3  # bytes of text in one of Parquet, about
+PIECE_BYTES = 2**22  # bytes of JSONL that are parsed at once
+LINE_BYTES = 2**20  # bytes of a line that are looked at at once
+UNPACKED_RATIO = 3  # bytes of text in one of Parquet, about
 
 
 class Section(io.RawIOBase):
@@ -72,7 +72,7 @@ def cut_file(file: TextFile, size: int) -> list[tuple[TextFile, int]]:
     name, rows = file.path.partition("::")[0], file.unit == "row" and kind(file.path) in PARQUET
     total = os.path.getsize(name) if file.stop is None or rows else file.stop - file.start
     if rows:
-        total *= UNPACKED
+        total *= UNPACKED_RATIO
     if total <= size or file.unit == "file" or not (rows or can_cut(file)):
         return [(file, total)]
     if rows:
@@ -113,7 +113,7 @@ def next_cut(raw: BinaryIO, at: int, paragraph: bool) -> int:
     """The first place from `at` on where a line begins, or one that follows a blank line."""
     raw.seek(at - 1)
     begins = False  # whether what is read next begins a line
-    while line := raw.readline(LINE):
+    while line := raw.readline(LINE_BYTES):
         if line.endswith(b"\n") and (not paragraph or (begins and not line.strip())):
             break
         begins = line.endswith(b"\n")
@@ -143,7 +143,7 @@ def read_parquet_rows(file: TextFile, most: int | None) -> Iterator[pl.DataFrame
     start, stop = file.start, n if file.stop is None else file.stop
     if stop > n:
         raise InputError(f"{file.path} has fewer rows than when it was first looked at. Leave files as they are.")
-    step = most or max(1, n * PIECE // max(size * UNPACKED, 1))
+    step = most or max(1, n * PIECE_BYTES // max(size * UNPACKED_RATIO, 1))
     try:
         frame = pl.scan_parquet(file.path)
         if file.column in frame.collect_schema().names():
@@ -161,7 +161,7 @@ def read_jsonl_rows(file: TextFile, most: int | None) -> Iterator[pl.DataFrame]:
     whole = file.stop is None
     try:
         with open_bytes(file.path) if whole else open_part(file.path, file.start, file.stop or 0) as opened:
-            while lines := opened.readlines(PIECE) if most is None else list(islice(opened, most)):
+            while lines := opened.readlines(PIECE_BYTES) if most is None else list(islice(opened, most)):
                 if any(line.strip() for line in lines):
                     yield parse_rows(b"".join(lines), file, done)
                     any_row = True

@@ -257,14 +257,14 @@ def kind_of_table(path: str) -> str:
     """Guess by the columns: users and items are ratings, long texts are texts, all else is a table."""
     import polars as pl
 
-    from twofold.io.ratings import named_roles
+    from twofold.io.ratings import find_named_roles
     from twofold.io.tables.read import read_one
     from twofold.io.tables.table import Piece
 
     piece = read_one(path)
     if not isinstance(piece, Piece):
         return "table"
-    roles = named_roles(piece.frame.columns)
+    roles = find_named_roles(piece.frame.columns)
     if roles["user"] is not None and roles["item"] is not None:
         return "ratings"
     for column in piece.frame.iter_columns():

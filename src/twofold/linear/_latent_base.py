@@ -69,7 +69,7 @@ class LatentGaussian(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMix
         spread = np.ones(blocks.shape[1])
         if scale:
             spread = columns.spread
-            blocks = blocks.scaled(spread)
+            blocks = blocks.divide_columns(spread)
             columns = columns._replace(mean=columns.mean / spread, scatter=columns.scatter / spread**2)
         return Data(blocks, w, columns, patterns, holes, spread)
 

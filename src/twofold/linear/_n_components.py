@@ -162,7 +162,7 @@ class SizedBySpectrum(Model):
         blocks = clone(self)._blocks(X, reset=True, min_rows=2)
         n, d = blocks.shape
         if self.scale:
-            blocks = blocks.scaled(column_moments(engine_for(blocks), blocks).spread)
+            blocks = blocks.divide_columns(column_moments(engine_for(blocks), blocks).spread)
         values = spectrum(blocks, min(n, d), solver="covariance_eigh" if d <= n else "gram").values / (n - 1)
         if not np.isfinite(values).all():
             self._refuse(blocks)

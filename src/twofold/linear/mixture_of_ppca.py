@@ -165,7 +165,7 @@ class MixtureOfPPCA(Reorderable, Imputer, MixtureDensity):
             X=X,
             fingerprint=partial(fingerprint, blocks, w),
             seed=seed,
-            moved=History.unsettled,
+            moved=History.remaining_change,
         )
         thin = self.weights_ * columns.rows < k + 1
         if thin.any():

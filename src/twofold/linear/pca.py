@@ -194,7 +194,7 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _n_comp
                 if not np.isfinite(columns.mean).all():
                     self._refuse(blocks, allow_nan=not blocks.is_sparse)
                 spread = columns.spread
-                rows = blocks.scaled(spread)
+                rows = blocks.divide_columns(spread)
             found = self._spectrum(rows, w, seed)
             converged = found.converged
             if np.isfinite(found.total):

@@ -16,7 +16,7 @@ from twofold.core.checks import InputError
 from twofold.core.config import config
 from twofold.core.data.blocks import Blocks, as_blocks
 from twofold.core.data.sources import DenseSource, Source, SparseSource
-from twofold.core.engine.local import add, engine_for, stacked
+from twofold.core.engine.local import add, engine_for, stack_results
 
 
 class Weighing(NamedTuple):
@@ -104,7 +104,7 @@ class WeighedSource(Source):
 
 def _in_memory(blocks: Blocks, weighing: Weighing) -> Any:
     engine = engine_for(blocks)
-    A = stacked(engine.gather(engine.map(weigh, blocks, engine.broadcast(weighing))))
+    A = stack_results(engine.gather(engine.map(weigh, blocks, engine.broadcast(weighing))))
     return SparseSource(A) if blocks.is_sparse else DenseSource(A)
 
 
@@ -117,7 +117,7 @@ def weigh_blocks(blocks: Blocks, weighing: Weighing) -> Blocks:
 
         if blocks.is_sparse:
             source: Any = blocks.source
-            return Blocks(source.mapped(weigh, (weighing,)))
+            return Blocks(source.map_rows(weigh, (weighing,)))
         return as_blocks(lazily(weigh, blocks, (weighing,)))
     if blocks.source.in_memory:
         return Blocks(_in_memory(blocks, weighing))

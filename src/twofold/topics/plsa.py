@@ -196,7 +196,7 @@ class PLSA(Reorderable, TopicModel):
 
         def relative_change(history: History) -> float:
             """The remaining change, relative to the divergence."""
-            return history.unsettled() / max(history.columns["objective"][-1] - least / tokens, 1e-300)
+            return history.remaining_change() / max(history.columns["objective"][-1] - least / tokens, 1e-300)
 
         starts = self._starts(blocks, w, totals.total, seed)
         loop.run(

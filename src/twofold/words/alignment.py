@@ -27,7 +27,7 @@ from twofold.core.estimator import Model, fitting
 from twofold.core.loop import Sweep, run
 from twofold.core.params import Interval
 from twofold.core.types import Table
-from twofold.io.documents import numbered_lines
+from twofold.io.documents import number_lines
 from twofold.words._nearest import Lists, find_nearest, normalize_rows, row_norms
 from twofold.words.word_vectors.word_vectors import WordVectors, as_direction, as_vector, as_words, check_n
 
@@ -362,7 +362,7 @@ def _list_pairs(pairs: Any) -> list[tuple[str, str]]:
 def _read_pairs(path: Any) -> list[tuple[str, str]]:
     """Read two words a line, separated by a tab or spaces."""
     found = []
-    for number, line in numbered_lines(path):
+    for number, line in number_lines(path):
         words = str(line).split("\t") if "\t" in line else str(line).split()
         if len(words) == 2:
             found.append((words[0].strip(), words[1].strip()))

@@ -13,7 +13,7 @@ from twofold.completion.biases import Biases
 from twofold.completion.implicit_als import ImplicitALS
 from twofold.completion.recommender import evaluation
 from twofold.completion.recommender.splits import split_cells, split_table
-from twofold.core.data.known_cells import stored
+from twofold.core.data.known_cells import keep_stored
 
 RATINGS = datasets.ratings(80, 50, seed=2).ratings
 FIGURES = ["model", "rmse", "mae", "precision", "recall", "ndcg", "map", "mrr", "coverage", "novelty"]
@@ -34,7 +34,7 @@ def cells():
 def test_parts_are_disjoint_and_complete(kind, size, folds, cells):
     fold = split_cells(cells, kind, size, folds, seed=1)
     for f in range(folds or 1):
-        train, test = stored(cells, fold != f), stored(cells, fold == f)
+        train, test = keep_stored(cells, fold != f), keep_stored(cells, fold == f)
         assert (train != 0).multiply(test != 0).nnz == 0
         assert ((train + test) != cells).nnz == 0
         assert test.nnz > 0
@@ -42,15 +42,15 @@ def test_parts_are_disjoint_and_complete(kind, size, folds, cells):
 
 @pytest.mark.parametrize("n", [1, 4])
 def test_leave_out_takes_exactly_n_of_every_user_who_can_spare_them(n, cells):
-    test = stored(cells, split_cells(cells, "leave-out", n, None, seed=0) == 0)
+    test = keep_stored(cells, split_cells(cells, "leave-out", n, None, seed=0) == 0)
     have = np.diff(cells.indptr)
     np.testing.assert_array_equal(np.diff(test.indptr), np.where(have > n, n, 0))
 
 
 def test_a_share_is_a_share_of_all_or_of_each(cells):
-    test = stored(cells, split_cells(cells, "random", 0.25, None, seed=0) == 0)
+    test = keep_stored(cells, split_cells(cells, "random", 0.25, None, seed=0) == 0)
     assert test.nnz == round(0.25 * cells.nnz)
-    each = stored(cells, split_cells(cells, "leave-out", 0.25, None, seed=0) == 0)
+    each = keep_stored(cells, split_cells(cells, "leave-out", 0.25, None, seed=0) == 0)
     np.testing.assert_array_equal(np.diff(each.indptr), np.round(0.25 * np.diff(cells.indptr)))
 
 
@@ -274,7 +274,7 @@ def test_folds_are_pooled():
     for f in range(4):
         train, test = (
             [(i, j, x) for i, j, x in zip(*np.nonzero(p.toarray()), p.data, strict=True)]
-            for p in (stored(cells, fold != f), stored(cells, fold == f))
+            for p in (keep_stored(cells, fold != f), keep_stored(cells, fold == f))
         )
         again = Recommender(Biases()).fit(train)
         found = again.predict([r[0] for r in test], [r[1] for r in test])

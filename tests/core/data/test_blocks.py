@@ -182,7 +182,7 @@ def test_every_source_says_the_same_of_the_same_table(tmp_path):
     for source in (as_blocks(X).source, as_blocks(tmp_path / "x.npy").source, as_blocks(tmp_path / "x.parquet").source):
         assert not source.is_sparse and source.n_stored == X.size and source.indptr is None
         assert source.engine() is None and not source.is_lazy and source.finer(1) is source
-        np.testing.assert_array_equal(source.scaled(np.array([1.0, 2.0, 4.0])).read(1, 3), X[1:3] / [1, 2, 4])
+        np.testing.assert_array_equal(source.divide_columns(np.array([1.0, 2.0, 4.0])).read(1, 3), X[1:3] / [1, 2, 4])
         np.testing.assert_array_equal(source.across().read(0, 2), X.T[:2])
     stored = as_blocks(S).source
     assert stored.is_sparse and stored.in_memory and stored.n_stored == S.nnz
@@ -263,13 +263,13 @@ def test_sparse_files_that_the_budget_does_not_hold_are_read_by_ranges(small_blo
 
 def test_a_worker_keeps_nothing_that_a_task_has_read(small_blocks, tmp_path):
     pytest.importorskip("distributed")
-    from twofold.core.engine.dask import Stretch, _run_group
+    from twofold.core.engine.dask import FileRows, _run_group
     from twofold.core.engine.local import Parts, add
 
     X = table()
     source = as_blocks(_write(tmp_path / "parts", X, "parquet", (0, 100, 500))).source
-    for view, expected in ((source, X), (source.scaled(np.full(7, 2.0)), X / 2)):
-        stretch = Stretch(view, 50, 250)
+    for view, expected in ((source, X), (source.divide_columns(np.full(7, 2.0)), X / 2)):
+        stretch = FileRows(view, 50, 250)
         group = (Parts(lambda rows: rows.sum(0), (Blocks,)), np.array([50, 150, 250]), add, False)
         assert np.allclose(_run_group((10**6, 1), group, [stretch]), expected[50:250].sum(0))
         assert not any(file._kept for file in source.files)
@@ -280,7 +280,7 @@ def test_a_worker_keeps_nothing_that_a_task_has_read(small_blocks, tmp_path):
 def test_some_columns_and_other_units_of_a_folder_are_read_from_the_files_they_need(small_blocks, tmp_path):
     X, scale = np.random.default_rng(0).normal(size=(100, 30)), np.arange(1.0, 31.0)
     blocks = as_blocks(_write(tmp_path / "parts", X, "parquet"))
-    some, scaled = ColumnsOf(blocks.source, np.array([2, 5])), blocks.scaled(scale).source
+    some, scaled = ColumnsOf(blocks.source, np.array([2, 5])), blocks.divide_columns(scale).source
     assert some.columns == ["c2", "c5"] and some.shape == (100, 2)
     for source, expected in ((some, X[:, [2, 5]]), (scaled, X / scale)):
         part, first = pickle.loads(pickle.dumps(source)).part(30, 50)

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from twofold import InputError
 from twofold.core.data.blocks import as_blocks
-from twofold.core.data.known_cells import known, observed, sides, stored
+from twofold.core.data.known_cells import find_known_cells, keep_stored, see_both_sides, take_known
 
 NAN = np.nan
 X = np.array([[1.0, NAN, 0.0, 4.0], [NAN, NAN, NAN, NAN], [-2.0, 5.0, NAN, 0.5]])
@@ -19,7 +19,7 @@ def thin(X):
 
 def cells(X, w=None):
     """(row, column, value, weight) of every known cell."""
-    seen = observed(as_blocks(X), w)
+    seen = find_known_cells(as_blocks(X), w)
     rows = np.repeat(np.arange(seen.shape[0]), np.diff(seen.X.indptr))
     return list(zip(rows.tolist(), seen.X.indices.tolist(), seen.X.data.tolist(), seen.W.data.tolist(), strict=True))
 
@@ -44,7 +44,7 @@ def test_a_stored_zero_is_known_and_a_stored_nan_is_not():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("make", [np.asarray, thin])
 def test_both_sides_hold_the_same_cells(dtype, make):
-    seen = observed(as_blocks(make(X.astype(dtype))))
+    seen = find_known_cells(as_blocks(make(X.astype(dtype))))
     assert seen.shape == (3, 4) and seen.dtype == dtype and seen.W.dtype == dtype
     along, across = (sparse.vstack([s.blocks[i] for i in range(len(s.blocks))]) for s in (seen.rows, seen.cols))
     assert np.array_equal(along.toarray(), np.nan_to_num(X)) and np.array_equal(across.toarray(), np.nan_to_num(X).T)
@@ -57,7 +57,7 @@ def test_cuts_keep_cells_with_their_weights():
     rng = np.random.default_rng(0)
     D = np.where(rng.random((200, 50)) < 0.3, rng.normal(size=(200, 50)), NAN)
     w = rng.random(D.shape)
-    seen = observed(as_blocks(D), w)
+    seen = find_known_cells(as_blocks(D), w)
     for side, values, weights in ((seen.rows, D, w), (seen.cols, D.T, w.T)):
         assert len(side.blocks) > 5 and len(side.blocks) == len(side.weights)
         for i, start in enumerate(side.blocks.bounds[:-1]):
@@ -89,7 +89,7 @@ def test_a_cell_of_weight_zero_is_a_hole():
     holed = np.where(w == 0, NAN, X)
     assert cells(X, w) == cells(holed) == cells(X, sparse.csr_array(w))
     assert cells(X, [1, 1, 0]) == cells(X[:1])
-    seen = observed(as_blocks(X), w)
+    seen = find_known_cells(as_blocks(X), w)
     assert seen.X.nnz == seen.W.nnz == 4 and np.array_equal(seen.cols.mass, [1, 1, 1, 1])
 
 
@@ -99,17 +99,17 @@ def test_the_weight_of_a_hole_is_not_looked_at():
 
 
 def test_known_and_stored_are_plain_choices():
-    assert np.array_equal(known(X).toarray(), np.nan_to_num(X)) and known(X).nnz == 6
+    assert np.array_equal(take_known(X).toarray(), np.nan_to_num(X)) and take_known(X).nnz == 6
     S = thin(X)
-    assert np.array_equal(known(S).data, S.data) and np.array_equal(known(S).indices, S.indices)
-    kept = stored(S, S.data > 0)
+    assert np.array_equal(take_known(S).data, S.data) and np.array_equal(take_known(S).indices, S.indices)
+    kept = keep_stored(S, S.data > 0)
     assert kept.nnz == 4 and np.array_equal(kept.toarray(), np.where(X > 0, X, 0))
 
 
 def test_sides_of_given_cells():
     S = thin(X)
     W = sparse.csr_array((np.arange(6.0) + 1, S.indices, S.indptr), shape=S.shape)
-    seen = sides(S, W)
+    seen = see_both_sides(S, W)
     assert np.array_equal(seen.rows.mass, [6, 0, 15]) and np.array_equal(seen.cols.mass, [5, 5, 2, 9])
 
 
@@ -119,7 +119,7 @@ def test_infinity_is_refused_with_its_place(make, value):
     bad = X.copy()
     bad[2, 1] = value
     with pytest.raises(InputError, match=rf"X\[2, 1\] is {value}.*Model"):
-        observed(as_blocks(make(bad)), None, "Model")
+        find_known_cells(as_blocks(make(bad)), None, "Model")
 
 
 @pytest.mark.parametrize("value", [-1.0, np.inf, NAN])
@@ -128,23 +128,23 @@ def test_bad_weights_are_refused_with_their_place(make, value):
     w = np.ones(X.shape)
     w[2, 1] = value
     with pytest.raises(InputError, match=rf"sample_weight\[2, 1\] is {value}"):
-        observed(as_blocks(X), make(w))
+        find_known_cells(as_blocks(X), make(w))
     with pytest.raises(InputError, match=rf"sample_weight\[1\] is {value}"):
-        observed(as_blocks(X), [1.0, value, 1.0])
+        find_known_cells(as_blocks(X), [1.0, value, 1.0])
 
 
 @pytest.mark.parametrize("w", [np.ones((3, 3)), sparse.csr_array(np.ones((4, 4))), np.ones(4), np.ones((1, 3))])
 def test_weights_of_another_shape_are_refused(w):
     with pytest.raises(InputError, match="sample_weight"):
-        observed(as_blocks(X), w)
+        find_known_cells(as_blocks(X), w)
 
 
 def test_a_table_without_a_known_cell_is_refused():
     for empty in (np.full((2, 3), NAN), sparse.csr_array((2, 3))):
         with pytest.raises(InputError, match=r"\(2, 3\) has no known cell"):
-            observed(as_blocks(empty))
+            find_known_cells(as_blocks(empty))
     with pytest.raises(InputError, match="no known cell"):
-        observed(as_blocks(X), (np.isnan(X)).astype(float))
+        find_known_cells(as_blocks(X), (np.isnan(X)).astype(float))
 
 
 def test_the_sign_tells_cells_places_and_weights_apart():
@@ -153,6 +153,6 @@ def test_the_sign_tells_cells_places_and_weights_apart():
     w = np.ones((4, 4))
     w[:2, :2] = [[0.5, 1.5], [1.5, 0.5]]
     tables = [(full, None), (full, w), (full, w[::-1]), (full + 1e-9, None), (np.where(full == 5, NAN, full), None)]
-    signs = [observed(as_blocks(X), w).sign() for X, w in tables]
+    signs = [find_known_cells(as_blocks(X), w).sign() for X, w in tables]
     assert len(set(signs)) == len(tables)
-    assert observed(as_blocks(thin(full)), np.ones(4)).sign() == signs[0]
+    assert find_known_cells(as_blocks(thin(full)), np.ones(4)).sign() == signs[0]

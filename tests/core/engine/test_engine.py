@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from twofold import config
 from twofold.core.data.blocks import Rows, as_blocks
 from twofold.core.engine import local
-from twofold.core.engine.local import Engine, Tree, add, engine_for, single_blas, stacked
+from twofold.core.engine.local import Engine, Tree, add, engine_for, single_blas, stack_results
 
 
 class Sums(NamedTuple):
@@ -93,8 +93,8 @@ def test_gather_keeps_the_order(blocks):
     with config(threads=3):
         found = engine.gather(engine.map(slow_first, blocks, Rows(range(len(blocks)))))
         streamed = list(engine.stream(engine.map(slow_first, blocks, Rows(range(len(blocks))))))
-    assert np.array_equal(stacked(found), blocks.source.read(0, 900)[:, 0])
-    assert np.array_equal(stacked(streamed), stacked(found))
+    assert np.array_equal(stack_results(found), blocks.source.read(0, 900)[:, 0])
+    assert np.array_equal(stack_results(streamed), stack_results(found))
 
 
 def test_rows_state_is_kept_beside_its_block(blocks):
@@ -176,8 +176,8 @@ def test_a_cluster_gives_the_local_bits(small_blocks, clusters):
         assert type(there) is not Engine
         found = there.reduce(add, there.map(sums, lazy, there.broadcast(0.1)))
         assert found.total.tobytes() == expected.total.tobytes() and isinstance(found, Sums)
-        gathered = stacked(there.gather(there.map(_first, lazy)))
-        streamed = stacked(list(there.stream(there.map(_first, lazy))))
+        gathered = stack_results(there.gather(there.map(_first, lazy)))
+        streamed = stack_results(list(there.stream(there.map(_first, lazy))))
         kept, total = Rows([0] * len(lazy)), 0.0
         for _ in range(3):
             kept, total = there.reduce(add, there.map(_count, lazy, kept), keep=True)

@@ -141,7 +141,9 @@ KILLED = [*((name, 0) for name in MODELS if name != "NMF"), ("KMeans", 2**18)]
 def test_a_worker_killed_in_a_sweep(client, name, part, monkeypatch):
     from twofold.core.engine import dask as engine
 
-    monkeypatch.setattr(engine, "PART", part)  # 0: states are tasks, and what blocks keep stays with the workers
+    monkeypatch.setattr(
+        engine, "INLINE_BYTES", part
+    )  # 0: states are tasks, and what blocks keep stays with the workers
     killers = []
     assert not differences(expected(name), disturbed(name, lambda: kill_in_sweep(client, killers)))
     killers[0].join()
@@ -151,8 +153,8 @@ def test_a_worker_killed_in_a_sweep(client, name, part, monkeypatch):
 def test_a_worker_killed_between_sweeps_when_rows_came_back(client, monkeypatch):
     from twofold.core.engine import dask as engine
 
-    monkeypatch.setattr(engine, "PART", 0)
-    monkeypatch.setattr(engine, "CHAIN", 3)  # the recipe of what blocks keep begins at the client again
+    monkeypatch.setattr(engine, "INLINE_BYTES", 0)
+    monkeypatch.setattr(engine, "SWEEPS_PER_RECIPE", 3)  # the recipe of what blocks keep begins at the client again
     assert not differences(expected("NMF"), disturbed("NMF", lambda: kill(client), sweep=9))
 
 
@@ -160,8 +162,8 @@ def test_a_worker_killed_between_sweeps_when_rows_came_back(client, monkeypatch)
 def test_the_recipe_of_what_blocks_keep_is_bounded(client, monkeypatch):
     from twofold.core.engine import dask as engine
 
-    monkeypatch.setattr(engine, "PART", 0)
-    monkeypatch.setattr(engine, "CHAIN", 4)
+    monkeypatch.setattr(engine, "INLINE_BYTES", 0)
+    monkeypatch.setattr(engine, "SWEEPS_PER_RECIPE", 4)
     tasks = []
     model = MODELS["NMF"]()
     watch = [At(sweep, lambda: tasks.append(len(client.cluster.scheduler.tasks))) for sweep in range(2, 19)]
@@ -182,7 +184,7 @@ def test_a_task_that_is_blamed_for_the_death_of_workers_is_tried_again(client, m
 def test_a_worker_killed_while_words_are_counted(client, count, tmp_path, monkeypatch):
     from twofold.io import documents
 
-    monkeypatch.setattr(documents, "BLOCK", 4000)
+    monkeypatch.setattr(documents, "BLOCK_BYTES", 4000)
     rng, text, killers = np.random.default_rng(0), tmp_path / "text.txt", []
     text.write_text("\n".join(" ".join(f"w{i}" for i in rng.zipf(1.5, 12)) for _ in range(1500)))
     wanted = clone(count).fit(text.read_text().splitlines())
@@ -201,7 +203,7 @@ def test_a_task_that_kills_its_workers_ends_the_fit(client, monkeypatch):
     from twofold.core.engine import dask as engine
 
     monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", 0)
-    monkeypatch.setattr(engine, "PATIENCE", 1)
+    monkeypatch.setattr(engine, "MAX_RETRIES", 1)
     with pytest.raises(RuntimeError, match=r"too many workers died with the same task.* The usual cause is memory"):
         twofold.PCA(2).fit(lazy().rechunk(1200).map_blocks(_die, dtype=float, meta=np.empty((0, 0))))
 
@@ -319,7 +321,7 @@ def test_the_disk_is_full_when_workers_spill(small_blocks, tmp_path, monkeypatch
 
     from twofold.core.engine import dask as engine
 
-    monkeypatch.setattr(engine, "PART", 0)
+    monkeypatch.setattr(engine, "INLINE_BYTES", 0)
     at_once = {"distributed.worker.memory.target": 2e-5, "distributed.worker.memory.spill": False}
     with (
         dask.config.set(at_once),

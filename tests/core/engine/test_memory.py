@@ -15,7 +15,7 @@ import twofold
 from twofold.core.data import kept_rows
 from twofold.core.data.csr_folder import write_csr
 from twofold.core.data.kept_rows import KeptRows, Place
-from twofold.core.engine.local import Tree, add, stack_rows, stacked
+from twofold.core.engine.local import Tree, add, stack_results, stack_rows
 
 on_linux = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read from /proc")
 soak = pytest.mark.soak
@@ -111,7 +111,7 @@ def items(rng, count=20):
 
 
 def test_kept_rows_come_back_from_the_disk_as_they_were():
-    rng, former = np.random.default_rng(0), kept_rows._held
+    rng, former = np.random.default_rng(0), kept_rows._bytes_kept
     given = items(rng)
     with twofold.config(memory="2MB"):
         kept = KeptRows()
@@ -119,7 +119,7 @@ def test_kept_rows_come_back_from_the_disk_as_they_were():
             kept.append(item)
     there = [isinstance(list.__getitem__(kept, i), Place) for i in range(len(kept))]
     assert any(there) and not all(there)
-    assert kept_rows._held - former <= 500_000  # a quarter of the budget
+    assert kept_rows._bytes_kept - former <= 500_000  # a quarter of the budget
     for found in (list(kept), list(kept.local()), kept[:], [kept[i] for i in range(len(kept))]):
         for a, b in zip(given, found, strict=True):
             assert (a is None) == (b is None)
@@ -128,7 +128,7 @@ def test_kept_rows_come_back_from_the_disk_as_they_were():
                 assert x.flags.c_contiguous == y.flags.c_contiguous
     del kept
     gc.collect()
-    assert kept_rows._held == former
+    assert kept_rows._bytes_kept == former
 
 
 def test_sums_that_wait_on_disk_are_the_same_to_the_last_bit():
@@ -150,7 +150,7 @@ def test_rows_stacked_as_they_come_are_those_stacked_at_once():
     cases = [blocks, [(b, b[:, 0].astype("f4")) for b in blocks], [sparse.csr_array(b) for b in blocks], blocks[:1]]
     for case in cases:
         n = sum(len(b) for b in blocks[: len(case)])
-        for a, b in zip(_arrays(stack_rows(iter(case), n)), _arrays(stacked(case)), strict=True):
+        for a, b in zip(_arrays(stack_rows(iter(case), n)), _arrays(stack_results(case)), strict=True):
             assert a.dtype == b.dtype and a.shape == b.shape and np.array_equal(a, b)
 
 

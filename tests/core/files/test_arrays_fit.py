@@ -11,7 +11,7 @@ from scipy import sparse
 import twofold
 from tests.attack.model_files import LINES, models
 from tests.contract.registry import MODELS, table
-from twofold.core.files.arrays_fit import declared
+from twofold.core.files.arrays_fit import read_declarations
 from twofold.core.files.safetensors_file import read_file, write_file
 
 IMAGES = np.random.default_rng(0).random((20, 8, 8))
@@ -74,7 +74,7 @@ def test_every_array_of_a_fitted_model_is_declared_or_exempt_for_a_reason() -> N
     missing = {}
     for name, model in fitted().items():
         held = {key for key, value in vars(model).items() if key.endswith("_") and key[0] != "_" and arrays_in(value)}
-        free = held - declared(type(model)).keys() - EXEMPT.keys()
+        free = held - read_declarations(type(model)).keys() - EXEMPT.keys()
         if free:
             missing[name] = sorted(free)
     assert not missing

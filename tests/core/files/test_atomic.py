@@ -156,7 +156,7 @@ def test_a_draft_cleared_before_it_is_locked_is_made_again(tmp_path):
         if len(made) == 1:
             draft.unlink()
 
-    with atomic._drafted(tmp_path / "a", tmp_path / "a", make) as draft:
+    with atomic._lock_draft(tmp_path / "a", tmp_path / "a", make) as draft:
         assert draft.exists() and len(made) == 2
         atomic.write_text(tmp_path / "a", "another writer's")
         assert draft.exists()

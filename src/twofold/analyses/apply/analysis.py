@@ -24,7 +24,7 @@ from twofold.analyses.common.tables import as_table, beside, warnings_as_notes
 from twofold.core.checks import InputError
 from twofold.core.declaration import Flag
 from twofold.core.progress import Progress, doing
-from twofold.io.tables.table import Table, quoted
+from twofold.io.tables.table import Table, quote_names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -203,7 +203,7 @@ def given_rows(model: Any, table: Table) -> Given:
         X = table.array()[:, places]
         extra = [name for name in table.columns if name not in names and name != target]
         if extra:
-            table.notes.append(f"{quoted(extra)} not used: the model was fitted without")
+            table.notes.append(f"{quote_names(extra)} not used: the model was fitted without")
     X = table.array() if isinstance(X, Path) and X.suffix not in (".npy", ".parquet") else X
     if isinstance(X, np.ndarray):
         check_known(model, X, names or table.columns, table.source)
@@ -217,9 +217,10 @@ def check_columns(model: Any, names: list[str], table: Table) -> None:
     if not missing:
         return
     text = [name for name in missing if name in table.others.columns]
-    why = f"{quoted(text)} holds text there" if text else f"it has {quoted(table.columns)}"
+    why = f"{quote_names(text)} holds text there" if text else f"it has {quote_names(table.columns)}"
     raise InputError(
-        f"{table.source} has no column of numbers {quoted(missing)}, which {type(model).__name__} was fitted to; {why}."
+        f"{table.source} has no column of numbers {quote_names(missing)}, which {type(model).__name__} was fitted to; "
+        f"{why}."
     )
 
 

@@ -27,7 +27,7 @@ from twofold.analyses.common.tables import warnings_as_notes
 from twofold.core.checks import InputError
 from twofold.core.declaration import Flag
 from twofold.core.progress import Progress, doing
-from twofold.io.tables.table import Table, quoted
+from twofold.io.tables.table import Table, quote_names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -302,7 +302,7 @@ def smooth(sample: Any, seed: int, table: Table) -> Any:
     steps = np.zeros(0) if sp.issparse(sample) else tables.grain(sample)
     if not steps.any():
         return sample
-    few = quoted([table.columns[j] for j in np.flatnonzero(steps)], most=3)
+    few = quote_names([table.columns[j] for j in np.flatnonzero(steps)], most=3)
     table.notes.append(f"few values in {few}: not taken for clusters when k is chosen")
     from twofold.core.seeds import generator
 

@@ -19,7 +19,7 @@ from twofold.analyses.common.analysis import Reading
 from twofold.core.checks import InputError, check_sparse, first_bad
 from twofold.core.config import config
 from twofold.io.tables.read import read_table
-from twofold.io.tables.table import Piece, Table, assemble, quoted, unique_names
+from twofold.io.tables.table import Piece, Table, assemble, quote_names, unique_names
 
 COARSE = 0.25  # steps of a column, in standard deviations, from which its values are few
 BLUR = 0.7  # steps; from 0.5 on, two neighbouring values make one hill, and no longer two
@@ -114,7 +114,7 @@ def in_memory(table: Table) -> Any:
         if blank.any() and not blank.all():
             names = [name for name, empty in zip(table.columns, blank.tolist(), strict=True) if empty]
             table.columns = [name for name in table.columns if name not in names]
-            table.notes.append(f"{quoted(names)} set aside: blank in every row")
+            table.notes.append(f"{quote_names(names)} set aside: blank in every row")
             return X[:, ~blank]
     return X
 
@@ -169,7 +169,7 @@ def choose_scale(wish: bool | None, X: Any, table: Table) -> bool:
         return False
     table.notes.append(
         f"columns are standardized, because their spreads differ {s[high] / s[low]:,.0f}-fold "
-        f"({quoted([table.columns[high]])} against {quoted([table.columns[low]])}); ⟨scale=False⟩ does not"
+        f"({quote_names([table.columns[high]])} against {quote_names([table.columns[low]])}); ⟨scale=False⟩ does not"
     )
     return True
 

@@ -42,7 +42,7 @@ from twofold.core.data.sources.views import ColumnsOf
 from twofold.core.progress import Progress, doing
 from twofold.core.seeds import generator
 from twofold.io.tables.csv_fill import Source, read_source
-from twofold.io.tables.table import Piece, Table, names_rows, quoted
+from twofold.io.tables.table import Piece, Table, names_rows, quote_names
 
 RARE = 40  # known cells in the sample, below which nothing is learned of a column of a streamed table
 EXACT = 2**53  # up to which every whole number is a float
@@ -283,7 +283,7 @@ def to_learn(table: Table, sample: np.ndarray, seen: Description) -> tuple[np.nd
     varies = fill & (np.sqrt(seen.columns.variance) > 1e-12 * np.abs(seen.columns.mean))
     rare = varies & ((~np.isnan(sample)).sum(axis=0) < min(RARE, len(sample) // 4))
     if rare.any():
-        names = quoted([name for name, few in zip(table.columns, rare, strict=True) if few])
+        names = quote_names([name for name, few in zip(table.columns, rare, strict=True) if few])
         table.notes.append(f"{names}: known in too few rows to learn from, so filled with column means")
     learned = varies & ~rare
     return fill, learned if learned.any() else fill
@@ -305,5 +305,5 @@ def about(found: Found, blank: np.ndarray, table: Table) -> list[str]:
         out.append("the columns say little about each other: guesses are hardly better than column means")
     bad = np.flatnonzero(blank & (np.nan_to_num(found.errors) > 0.98))
     if len(bad) and found.best.method != "means" and gap <= 0.95:
-        out.append(f"no better than a column mean in {quoted([table.columns[j] for j in bad])}")
+        out.append(f"no better than a column mean in {quote_names([table.columns[j] for j in bad])}")
     return out

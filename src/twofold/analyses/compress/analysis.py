@@ -35,7 +35,7 @@ from twofold.core.progress import Progress, doing, part
 from twofold.io.images import Picture
 from twofold.io.recordings import Recording
 from twofold.io.tables.read import missing_message
-from twofold.io.tables.table import quoted
+from twofold.io.tables.table import quote_names
 
 PACKED = (".tfi", ".tfs")
 
@@ -122,7 +122,7 @@ def compress(
         if before.table is not None and len(before.names) > 1:
             raise InputError(
                 f"{before.source} has {len(before.names)} columns, which need not have one unit: "
-                f"{quoted(before.names)}. Name one: ⟨columns={before.names[0]}⟩."
+                f"{quote_names(before.names)}. Name one: ⟨columns={before.names[0]}⟩."
             )
         values, usual, meaning = before.signals, compression.DEFAULT_PSNR, " of the signal's range"
         make: Any = partial(compression.compress_signal, values, rate=before.rate, names=before.names)

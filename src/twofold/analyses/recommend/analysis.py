@@ -203,7 +203,7 @@ def read_stored(data: Any, given: dict[str, str | None], missing: Sequence[Any],
         return None
     from twofold.completion.partitioned.ratings import PartitionedRatings
     from twofold.completion.partitioned.sources import measure_files
-    from twofold.io.ratings import said
+    from twofold.io.ratings import describe_columns
 
     paths = [os.fspath(one) for one in data]
     size = measure_files(paths, given)
@@ -221,7 +221,7 @@ def read_stored(data: Any, given: dict[str, str | None], missing: Sequence[Any],
         ratings = PartitionedRatings(paths, folder.name, **how)
     ratings.keeper = folder
     source = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
-    notes = said([name for name in ratings.columns.values() if name], ratings.columns)
+    notes = describe_columns([name for name in ratings.columns.values() if name], ratings.columns)
     notes.append(
         f"ratings take more than the memory budget of {config().memory / 1e6:,.0f} MB and stay on disk, in blocks; "
         f"{ratings.held_out.nnz:,} of them were held out and are not fitted"

@@ -20,7 +20,7 @@ from twofold.core.config import config
 from twofold.core.data.blocks import Blocks, as_blocks
 from twofold.core.data.csr_folder import write_csr
 from twofold.core.engine.local import add, engine_for
-from twofold.io.documents import Documents, TextFiles, counted, find_documents, joined, names_of, parts_of
+from twofold.io.documents import Documents, TextFiles, describe_count, find_documents, join_parts, names_of, parts_of
 
 LOOKED_AT = 20  # documents of a block, by which the language and their number are told
 BLOCKS = 25  # that are looked at
@@ -129,7 +129,7 @@ def as_known(found: TextFiles) -> Documents:
 def with_ids(documents: Documents, found: TextFiles, n: int) -> Documents:
     """Documents by name or number, of which there are n."""
     unit = found.files[0].unit
-    documents.notes.append(counted(n, unit, found.source))
+    documents.notes.append(describe_count(n, unit, found.source))
     return replace(documents, ids=pl.Series(unit, names_of(found) if unit == "file" else np.arange(1, n + 1)))
 
 
@@ -137,7 +137,7 @@ def look_up(found: TextFiles, wanted: Iterable[int]) -> dict[int, str]:
     """Some of the documents."""
     places = sorted(set(wanted))
     if found.files[0].unit == "file":
-        return {i: next(joined(parts_of(found.files[i])))[0] for i in places}
+        return {i: next(join_parts(parts_of(found.files[i])))[0] for i in places}
     return dict(_pick(iter(found), places))
 
 

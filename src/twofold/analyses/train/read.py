@@ -13,7 +13,7 @@ from twofold.analyses.common.tables import as_frame_or_none, as_table
 from twofold.analyses.train.models import PREDICTING
 from twofold.core.checks import InputError
 from twofold.io.image_sets import read_pictures
-from twofold.io.tables.table import quoted
+from twofold.io.tables.table import quote_names
 
 ARRAYS = (".npy", ".npz")
 MAX_CLASSES = 20  # values of a column of whole numbers that holds classes
@@ -92,13 +92,13 @@ def read_target_table(kind: str, data: Any, target: Any) -> Data:
     X, columns = table.numbers[:, keep], [numbers[j] for j in keep]
     known = np.array([value is not None and value == value for value in y.tolist()])
     if not known.all():
-        notes.append(f"{(~known).sum():,} rows are left out: {quoted([target])} is blank in them")
+        notes.append(f"{(~known).sum():,} rows are left out: {quote_names([target])} is blank in them")
         X, y = X[known], y[known]
     blank = np.isnan(X).sum(axis=0)
     if blank.any():
         worst = columns[int(blank.argmax())]
         raise InputError(
-            f"{source}: {blank.sum():,} cells are blank, most of them in {quoted([worst])}. Fill them first: "
+            f"{source}: {blank.sum():,} cells are blank, most of them in {quote_names([worst])}. Fill them first: "
             "twofold complete."
         )
     return Data(X, as_target(y), source, notes, columns if table.named else None, target)

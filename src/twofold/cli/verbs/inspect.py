@@ -17,7 +17,7 @@ from twofold.core.files import model_file
 from twofold.core.history import summarize
 from twofold.core.printable import plain
 from twofold.io.tables.read import missing_message
-from twofold.io.tables.table import quoted
+from twofold.io.tables.table import quote_names
 
 MOST_SHOWN = 12  # components with a bar of their own
 MOST_NAMED = 8  # columns or classes by name
@@ -62,10 +62,10 @@ def in_words(model: Any) -> list[str]:
     if hasattr(model, "classes_"):
         classes = [str(one) for one in model.classes_]
         shown = f"{', '.join(classes[:MOST_NAMED])}{', ...' if len(classes) > MOST_NAMED else ''}"
-        what = f"{quoted([target])}, " if target else ""
+        what = f"{quote_names([target])}, " if target else ""
         said.append(f"predicts {what}one of {len(classes)} classes: {shown}")
     elif target:
-        said.append(f"predicts {quoted([target])}, a number")
+        said.append(f"predicts {quote_names([target])}, a number")
     if type(model).__name__ == "Recommender":
         n, d = model.ratings_.shape
         said.append(f"learnt from {model.ratings_.nnz:,} ratings by {count(n, 'user')} of {count(d, 'item')}")

@@ -283,7 +283,7 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
 
     def _blocks(self, X: Any, *, reset: bool = False, **options: Any) -> Any:
         blocks = super()._blocks(X, reset=reset, **options)
-        return blocks.scaled(self.scale_) if hasattr(self, "scale_") else blocks
+        return blocks.divide_columns(self.scale_) if hasattr(self, "scale_") else blocks
 
     def _centers(self) -> Centers:
         check_is_fitted(self)

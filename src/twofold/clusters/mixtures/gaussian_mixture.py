@@ -191,7 +191,7 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
             return loop.Sweep(estimate(total, s, kind, floor), -total.loglik / total.rows)
 
         def change(history: History) -> float:
-            return history.unsettled() if len(history) > 1 else abs(before + history.columns["objective"][0])
+            return history.remaining_change() if len(history) > 1 else abs(before + history.columns["objective"][0])
 
         start, winner = (self._resume(data), None) if warm else self._start(data, seed, floor)
         loop.run(

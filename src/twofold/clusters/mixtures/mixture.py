@@ -181,7 +181,7 @@ class Mixture(Reorderable, MixtureDensity):
             X=X,
             fingerprint=partial(fingerprint, blocks, w),
             seed=seed,
-            moved=History.unsettled,
+            moved=History.remaining_change,
         )
         return self
 

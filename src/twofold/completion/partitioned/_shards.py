@@ -10,7 +10,7 @@ from scipy import sparse
 
 from twofold.completion.partitioned._half_steps import Shard
 from twofold.completion.partitioned._layout import Side, read_shard
-from twofold.core.data.known_cells import stored
+from twofold.core.data.known_cells import keep_stored
 from twofold.kernels.moments import csr_gram_rows
 
 
@@ -36,7 +36,7 @@ def sum_others(folder: Path, side: Side, units: list[int], width: int, other: Sh
 def count_seen(folder: Path, side: Side, units: list[int], width: int) -> tuple[np.ndarray, np.ndarray]:
     """(rows,) how many cells that are not zero each row of a shard has, and their sum."""
     X = read_shard(folder, side, units, width)
-    X = stored(X, X.data != 0)
+    X = keep_stored(X, X.data != 0)
     return np.diff(X.indptr), np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
 
 
@@ -46,7 +46,7 @@ def read_heads(folder: Path, side: Side, units: list[int], width: int, heads: np
     place = np.full(width, -1, np.int32)
     place[heads] = np.arange(len(heads), dtype=np.int32)
     at = place[X.indices]
-    X = stored(X, (X.data != 0) & (at >= 0))
+    X = keep_stored(X, (X.data != 0) & (at >= 0))
     return sparse.csr_array((X.data, place[X.indices], X.indptr), shape=(X.shape[0], len(heads)))
 
 
@@ -65,7 +65,7 @@ def multiply_tails(folder: Path, side: Side, units: list[int], width: int, heads
     X = read_shard(folder, side, units, width)
     silent = np.ones(width, bool)
     silent[heads] = False
-    tails = stored(X, (X.data != 0) & silent[X.indices])
+    tails = keep_stored(X, (X.data != 0) & silent[X.indices])
     return read_heads(folder, side, units, width, heads).T.tocsr() @ tails
 
 

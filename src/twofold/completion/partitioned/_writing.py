@@ -15,7 +15,7 @@ from twofold.completion.partitioned._layout import SIDES, Cut, Unit
 from twofold.completion.partitioned.sources import read_rows
 from twofold.completion.ratings_table import merge_pairs
 from twofold.core.checks import InputError
-from twofold.core.data.known_cells import stored
+from twofold.core.data.known_cells import keep_stored
 from twofold.core.files.atomic import replacing
 from twofold.io.ratings import ROLES, as_numbers, ids_of
 from twofold.io.tables.read import unreadable
@@ -188,7 +188,7 @@ def write_unit(
             i, j = np.repeat(np.arange(unit.first + a, unit.first + b), np.diff(X.indptr)), X.indices.astype(np.int64)
             out = apart.find(i, j) if side == SIDES[0] else apart.find(j, i)
             held.append((i[out], j[out], X.data[out].astype(dtype)))
-            X = stored(X, ~out)
+            X = keep_stored(X, ~out)
         indptr.append(indptr[-1][-1] + X.indptr[1:])
         indices.append(X.indices)
         values.append(X.data.astype(dtype))

@@ -27,8 +27,8 @@ from twofold.core import loop
 from twofold.core.callbacks import EarlyStopping
 from twofold.core.checks import InputError
 from twofold.core.config import config
-from twofold.core.data.known_cells import Observed, sides
-from twofold.core.engine.tasks import RUN, add_results, find_tasks
+from twofold.core.data.known_cells import Observed, see_both_sides
+from twofold.core.engine.tasks import SUMS_PER_TASK, add_results, find_tasks
 from twofold.core.numerics.alternating_ridge import State
 from twofold.core.sklearn_shim import callbacks_of
 
@@ -123,7 +123,7 @@ class PartitionedCells(Cells):
         n, share = self.shape[0], min(1.0, SAMPLE_RATINGS / self.n_cells)
         some = np.unique(np.linspace(0, n - 1, max(2, int(share * n))).astype(np.int64)) if share < 1 else np.arange(n)
         X = self._take_rows(some, _shards.take_cells)
-        return sides(X, sparse.csr_array((np.ones_like(X.data), X.indices, X.indptr), shape=X.shape))
+        return see_both_sides(X, sparse.csr_array((np.ones_like(X.data), X.indices, X.indptr), shape=X.shape))
 
     def list_sizes(self, side: str) -> list[int]:
         return np.diff(self.sides[side].bounds).tolist()
@@ -335,7 +335,7 @@ class PartitionedCells(Cells):
     def multiply_gram(self, heads: np.ndarray) -> np.ndarray:
         m = len(heads)
         G = np.zeros((m, m), self.dtype)
-        step = max(1, int(np.clip(config().memory // (16 * RUN), *GRAM_NUMBERS)) // m)
+        step = max(1, int(np.clip(config().memory // (16 * SUMS_PER_TASK), *GRAM_NUMBERS)) // m)
         for lo in range(0, m, step):
             hi = min(lo + step, m)
             G[lo:hi] = self._reduce_rows(_shards.sum_block, heads, lo, hi)
@@ -345,8 +345,8 @@ class PartitionedCells(Cells):
         """The sum over the shards of the rows, along the fixed tree; a run of them is added before the next are begun,
         so that few results wait in memory."""
         runs, shards = [], self.count_shards("rows")
-        for a in range(0, shards, RUN):
-            some = [self.submit("rows", s, fn, *args) for s in range(a, min(a + RUN, shards))]
+        for a in range(0, shards, SUMS_PER_TASK):
+            some = [self.submit("rows", s, fn, *args) for s in range(a, min(a + SUMS_PER_TASK, shards))]
             runs.append(self.tasks.submit(add_results, some))
         return self.tasks.gather([self.tasks.reduce(runs)])[0]
 

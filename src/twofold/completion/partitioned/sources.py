@@ -16,7 +16,7 @@ from twofold.core.data.blocks import is_dask, is_path
 from twofold.core.engine.tasks import Tasks
 from twofold.core.files.headers import reads_headers
 from twofold.io.open import ENDINGS
-from twofold.io.ratings import OTHERS, ROLES, find_roles, from_memory, named_roles, parse_piece, read_piece
+from twofold.io.ratings import OTHERS, ROLES, find_named_roles, find_roles, from_memory, parse_piece, read_piece
 from twofold.io.tables.read import PARQUET, count_parquet_rows, find_files, kind, unreadable
 from twofold.io.tables.table import Piece
 
@@ -91,7 +91,7 @@ def measure_files(paths: Sequence[str], wanted: dict[str, str | None]) -> int:
     if size <= config().memory:
         return size
     names = column_names(files[0])
-    named = named_roles(names, wanted)
+    named = find_named_roles(names, wanted)
     return size if len(names) <= 4 or None not in (named["user"], named["item"]) else 0
 
 
@@ -175,7 +175,7 @@ def holds_ratings(X: Any) -> bool:
         names = [str(name) for name in X.columns]
     else:
         return False
-    found = named_roles(names)
+    found = find_named_roles(names)
     return found["user"] is not None and found["item"] is not None
 
 

@@ -29,7 +29,7 @@ from twofold.completion.recommender._lists import Plan, choose_ranking, measure_
 from twofold.completion.recommender.splits import split_cells
 from twofold.completion.svd_plus_plus import SVDPlusPlus
 from twofold.core.callbacks import EarlyStopping
-from twofold.core.data.known_cells import stored
+from twofold.core.data.known_cells import keep_stored
 from twofold.core.loop import quietly
 
 MAX_IDLE_SWEEPS = 6  # in which the error on held-out ratings must fall by MIN_GAIN
@@ -78,7 +78,7 @@ class TableCandidates(Candidates):
         model = list(models.values())[-1]
         if figures is None:
             fold = split_cells(self.X, "random", self.holdout, None, self.seed)
-            model, figures = self._try_ratings(models, stored(self.X, fold < 0), stored(self.X, fold == 0))
+            model, figures = self._try_ratings(models, keep_stored(self.X, fold < 0), keep_stored(self.X, fold == 0))
             figures |= {"skipped": skipped} if skipped else {}
             figures["held_out"] = int((fold == 0).sum())
         with quietly():  # its sweeps were chosen here, or stop where the trial did

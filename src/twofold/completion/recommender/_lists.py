@@ -33,7 +33,7 @@ from twofold.completion.recommender._cost import (
 )
 from twofold.completion.recommender.splits import split_cells
 from twofold.completion.top_n import rank_items
-from twofold.core.data.known_cells import stored
+from twofold.core.data.known_cells import keep_stored
 from twofold.core.loop import quietly
 from twofold.metrics import ndcg_at_k
 
@@ -126,7 +126,7 @@ def split_parts(X: sparse.csr_array, implicit: bool, holdout: float, seed: int) 
     lists, most = 0, MAX_SPLITS if count_ease(X, min(X.shape[1], MAX_INPUT_COLUMNS)) < QUICK_OPS else 1
     while lists < MAX_LISTS and len(parts) < most:
         fold = split_cells(X, "random", holdout, None, seed + len(parts))
-        train, held = stored(X, fold < 0), stored(X, fold == 0)
+        train, held = keep_stored(X, fold < 0), keep_stored(X, fold == 0)
         users = np.flatnonzero(np.diff(held.indptr))[: MAX_LISTS - lists]
         parts.append(Part(train, measure_cells(train, implicit), held, users))
         lists += len(users)

@@ -40,7 +40,7 @@ from twofold.completion.recommender.splits import Part
 from twofold.completion.scorer import ProductScorer, Scorer
 from twofold.completion.top_n import rank_items, rank_row
 from twofold.core.checks import InputError
-from twofold.core.data.known_cells import stored
+from twofold.core.data.known_cells import keep_stored
 
 LISTS = {
     "precision": metrics.precision_at_k,
@@ -154,7 +154,7 @@ def evaluate_parts(
     for train, shown, test in parts:
         rec = learn(compress_table(cells, train))
         level = None if cells.implicit else float(train.data.mean(dtype=np.float64)) if relevant is None else relevant
-        wanted = test if level is None else stored(test, test.data >= level)
+        wanted = test if level is None else keep_stored(test, test.data >= level)
         thresholds.append(level)
         for name, fold in judge(rec, shown, test, wanted, n).items():
             found.setdefault(name, []).append(fold)

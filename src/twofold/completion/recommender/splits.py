@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from twofold.core.checks import InputError
-from twofold.core.data.known_cells import stored
+from twofold.core.data.known_cells import keep_stored
 from twofold.core.seeds import generator
 
 KINDS = ("random", "leave-out", "last", "users", "items")
@@ -45,7 +45,7 @@ def split_table(
     if kind != "users":
         fold = split_cells(X, kind, test_size, folds, seed, times)
         for f in range(int(fold.max()) + 1):
-            yield Part(stored(X, fold != f), None, stored(X, fold == f))
+            yield Part(keep_stored(X, fold != f), None, keep_stored(X, fold == f))
         return
     check_split(kind, test_size, folds)
     rng, counts = generator(seed), np.diff(X.indptr)
@@ -61,7 +61,7 @@ def split_table(
     for users in [able[:held]] if folds is None else np.array_split(able, folds):
         new = np.isin(row, users)
         tested = new & (place < np.maximum(1, np.round((1 - SHOWN) * counts).astype(int))[row])
-        yield Part(stored(X, ~new), stored(X, new & ~tested), stored(X, tested))
+        yield Part(keep_stored(X, ~new), keep_stored(X, new & ~tested), keep_stored(X, tested))
 
 
 def split_items(X: sparse.csr_array, test_size: Any, folds: int | None, seed: int) -> Iterator[Part]:
@@ -77,7 +77,7 @@ def split_items(X: sparse.csr_array, test_size: Any, folds: int | None, seed: in
     for new in [items[:held]] if folds is None else np.array_split(items, folds):
         tested = np.isin(X.indices, new)
         keeps = np.bincount(row[~tested], minlength=X.shape[0]) > 0
-        yield Part(stored(X, ~tested), None, stored(X, tested & keeps[row]))
+        yield Part(keep_stored(X, ~tested), None, keep_stored(X, tested & keeps[row]))
 
 
 def split_cells(

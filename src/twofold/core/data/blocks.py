@@ -97,9 +97,9 @@ class Blocks(Sequence[Any]):
             return Rows([None] * len(self))
         return Rows(per_row[a:b] for a, b in zip(self.bounds[:-1], self.bounds[1:], strict=True))
 
-    def scaled(self, scale: np.ndarray) -> Blocks:
+    def divide_columns(self, scale: np.ndarray) -> Blocks:
         """The same rows with column j divided by scale[j], as they are read."""
-        return Blocks(self.source.scaled(scale))
+        return Blocks(self.source.divide_columns(scale))
 
     def where(self, chosen: np.ndarray) -> Blocks:
         """Only the rows for which `chosen` is true, each block keeping its own: the same wherever the data lives."""

@@ -23,16 +23,16 @@ import numpy as np
 from twofold.core.config import config
 from twofold.core.data.blocks import LazyRows
 
-SHARE = 4  # of the memory budget, one in so many, may be kept in memory
+KEPT_SHARE = 4  # of the memory budget, one in so many, may be kept in memory
 
 _lock = threading.RLock()  # the collector may let go of rows while this very thread counts others
-_held = 0  # bytes that are kept in memory by this process
+_bytes_kept = 0  # bytes that are kept in memory by this process
 
 
-def _let_go(held: list[int]) -> None:
-    global _held
+def _release(held: list[int]) -> None:
+    global _bytes_kept
     with _lock:
-        _held -= held[0]
+        _bytes_kept -= held[0]
 
 
 class Place(NamedTuple):
@@ -89,16 +89,16 @@ class KeptRows(LazyRows):
         super().__init__()
         self.spill = Spill()
         self.own = [0]  # bytes in memory
-        weakref.finalize(self, _let_go, self.own)
+        weakref.finalize(self, _release, self.own)
 
     def append(self, item: Any) -> None:
-        global _held
+        global _bytes_kept
         head, views = _take_apart(item)
         size = sum(view.nbytes for view in views)
         with _lock:
-            fits = _held + size <= config().memory // SHARE
+            fits = _bytes_kept + size <= config().memory // KEPT_SHARE
             if fits:
-                _held += size
+                _bytes_kept += size
                 self.own[0] += size
         super().append(item if fits else self.spill.write(head, views))
 

@@ -19,7 +19,7 @@ from twofold.core import checks
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, Rows, as_blocks
 from twofold.core.data.sources import SparseSource, base
-from twofold.core.engine.local import engine_for, fingerprint, stacked
+from twofold.core.engine.local import engine_for, fingerprint, stack_results
 from twofold.core.types import Block, Weights
 
 
@@ -52,7 +52,7 @@ class Observed(NamedTuple):
         return f"{fingerprint(self.rows.blocks)} {fingerprint(as_blocks(self.W))}"
 
 
-def observed(blocks: Blocks, sample_weight: Weights = None, name: str = "completion") -> Observed:
+def find_known_cells(blocks: Blocks, sample_weight: Weights = None, name: str = "completion") -> Observed:
     """Gather the known cells, wherever the rows lie; they must fit in memory, the holes need not.
 
     `sample_weight` is one number a row, or an array (dense or sparse) shaped like X; a cell of weight 0 is a hole.
@@ -63,26 +63,26 @@ def observed(blocks: Blocks, sample_weight: Weights = None, name: str = "complet
     (4, array([1., 1., 2.]), array([2., 2.]))
     """
     engine = engine_for(blocks)
-    X = stacked(engine.gather(engine.map(known, blocks)))
+    X = stack_results(engine.gather(engine.map(take_known, blocks)))
     bad = checks.first_bad(X, allow_nan=False)
     if bad is not None:
         raise InputError(checks.finite_message(name, *bad, allow_nan=True))
     W = _weights(X, sample_weight)
     if not (W.data > 0).all():
-        X, W = stored(X, W.data > 0), stored(W, W.data > 0)
+        X, W = keep_stored(X, W.data > 0), keep_stored(W, W.data > 0)
     if X.nnz == 0:
         raise InputError(
             f"X of shape {X.shape} has no known cell. NaN and unstored cells are unknown; give at least one."
         )
-    return sides(X, W)
+    return see_both_sides(X, W)
 
 
-def sides(X: sparse.csr_array, W: sparse.csr_array) -> Observed:
+def see_both_sides(X: sparse.csr_array, W: sparse.csr_array) -> Observed:
     """Known cells X and their weights W, stored in the same places, seen both ways."""
-    return Observed(X, W, _side(X, W), _side(_turned(X), _turned(W)))
+    return Observed(X, W, _side(X, W), _side(_transpose(X), _transpose(W)))
 
 
-def known(X: Block) -> sparse.csr_array:
+def take_known(X: Block) -> sparse.csr_array:
     """The known cells of one block: those not NaN if it is dense, those stored (and not NaN) if it is sparse.
 
     Indices have 32 bits where they fit, wherever the cells come from, so that kernels are compiled for one kind.
@@ -91,7 +91,7 @@ def known(X: Block) -> sparse.csr_array:
         X = sparse.csr_array(X)
         there = ~np.isnan(X.data)
         if not there.all():
-            X = stored(X, there)
+            X = keep_stored(X, there)
         data, indices, indptr = X.data, X.indices, X.indptr
     else:
         there = ~np.isnan(X)
@@ -102,13 +102,13 @@ def known(X: Block) -> sparse.csr_array:
     return sparse.csr_array((data, *places), shape=X.shape)
 
 
-def stored(X: sparse.csr_array, keep: np.ndarray) -> sparse.csr_array:
+def keep_stored(X: sparse.csr_array, keep: np.ndarray) -> sparse.csr_array:
     """Only some of the stored cells."""
     indptr = np.concatenate([[0], np.cumsum(keep)])[X.indptr].astype(X.indptr.dtype)
     return sparse.csr_array((X.data[keep], X.indices[keep], indptr), shape=X.shape)
 
 
-def _turned(X: sparse.csr_array) -> sparse.csr_array:
+def _transpose(X: sparse.csr_array) -> sparse.csr_array:
     turned = X.T.tocsr()
     turned.sort_indices()
     return turned

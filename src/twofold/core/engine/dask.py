@@ -47,16 +47,22 @@ from twofold.core.progress import Counter, is_watched
 from twofold.core.types import Block
 
 GROUP_BYTES = 64 * 2**20  # what one task reads: enough work to hide the scheduler,
-EACH = 4  # unless a thread would have fewer tasks than this; they could not be shared out evenly
-LITTLE = 2**20  # bytes of a task below which one a thread is enough, for the scheduler takes longer than the work
-PART = 2**18  # bytes that go from the client to the groups of a pass, or back, without tasks of their own
-RUN = 4  # sums that one task adds
-ASK = 1.0  # seconds after which the scheduler is asked again which workers it has
-LINGER = 1.0  # seconds that futures of a pass are kept, at most, after it is done
-CHAIN = 16  # sweeps after which what blocks keep comes to the client, if it is small: what a lost worker costs at most
-FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
-PROCESS = 10**9  # bytes that a worker process may take beside the memory budget: Python, libraries, what is on its way
-PATIENCE = 3  # times that tasks are tried again whose workers died more often than the scheduler allows
+TASKS_PER_THREAD = 4  # unless a thread would have fewer tasks than this; they could not be shared out evenly
+SMALL_TASK_BYTES = (
+    2**20
+)  # bytes of a task below which one a thread is enough, for the scheduler takes longer than the work
+INLINE_BYTES = 2**18  # bytes that go from the client to the groups of a pass, or back, without tasks of their own
+SUMS_PER_TASK = 4  # sums that one task adds
+WORKER_LIST_SECONDS = 1.0  # seconds after which the scheduler is asked again which workers it has
+KEEP_FUTURES_SECONDS = 1.0  # seconds that futures of a pass are kept, at most, after it is done
+SWEEPS_PER_RECIPE = (
+    16  # sweeps after which what blocks keep comes to the client, if it is small: what a lost worker costs at most
+)
+DISK_FULL_ERRORS = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+PROCESS_BYTES = (
+    10**9
+)  # bytes that a worker process may take beside the memory budget: Python, libraries, what is on its way
+MAX_RETRIES = 3  # times that tasks are tried again whose workers died more often than the scheduler allows
 
 
 def active_client() -> Client | None:
@@ -68,18 +74,18 @@ def active_client() -> Client | None:
 
 
 @contextmanager
-def connected(address: str | None, workers: int | None) -> Iterator[str]:
+def connect(address: str | None, workers: int | None) -> Iterator[str]:
     """A client in force, of the scheduler at this address or of so many processes on this machine, and who works.
 
     Dask writes what a process keeps to disk from 60 % of its limit on, and starts it anew at 95 %. The limit is twice
     the memory budget and a gigabyte, or its share of the machine if that is less.
     """
     if address is None:
-        limit = min(2 * config().memory + PROCESS, MEMORY_LIMIT // (workers or 1))
+        limit = min(2 * config().memory + PROCESS_BYTES, MEMORY_LIMIT // (workers or 1))
         options = {"threads_per_worker": 1, "memory_limit": limit, "dashboard_address": ":0", "silence_logs": 50}
         with LocalCluster(n_workers=workers, **options) as cluster, Client(cluster) as client:
             # whoever is sent a function of this file loads the library, while this process looks at the data
-            loading = [client.submit(_same, None, workers=[name], pure=False) for name in client.nthreads()]
+            loading = [client.submit(_identity, None, workers=[name], pure=False) for name in client.nthreads()]
             yield f"{workers} worker process{'' if workers == 1 else 'es'}"
             del loading
         return
@@ -111,10 +117,10 @@ def _run_group(budget: tuple[int, int], given: tuple[Any, ...], args: list[Any],
     fill = iter(made)
     with on_worker(*budget):
         try:
-            return _visit_blocks(*given, *(next(fill) if arg is Made else arg for arg in args))
+            return _visit_blocks(*given, *(next(fill) if arg is TaskResult else arg for arg in args))
         finally:  # a worker has what a task was given as long as its result: not the rows that were read, too
             for arg in args:
-                if isinstance(arg, Stretch):
+                if isinstance(arg, FileRows):
                     arg.source.drop()
 
 
@@ -131,7 +137,7 @@ def _visit_blocks(parts: Parts, bounds: np.ndarray, merge: Callable[..., Any] | 
                 elif arg is Blocks:
                     items.append(as_block(value[bounds[b] - bounds[0] : bounds[b + 1] - bounds[0]]))
                 else:
-                    items.append(_copied(value[b]))  # fn may change what a block keeps; a lost task is run again
+                    items.append(_copy(value[b]))  # fn may change what a block keeps; a lost task is run again
             result = parts.fn(*items)
             if keep:
                 kept.append(result[0])
@@ -144,7 +150,7 @@ def _visit_blocks(parts: Parts, bounds: np.ndarray, merge: Callable[..., Any] | 
         return (kept, summed) if keep else summed
 
 
-class Stretch:
+class FileRows:
     """Rows of files, read a block at a time by the worker that has the task: never more of them are in its memory."""
 
     def __init__(self, source: Source, start: int, stop: int):
@@ -156,11 +162,11 @@ class Stretch:
         return self.source.read(rows.start + shift, rows.stop + shift)
 
 
-class Made:
+class TaskResult:
     """The place of an argument that another task makes."""
 
 
-class Held:
+class ClientValue:
     """A value of the client that tasks take: part of each of them, or a task of its own from the first of them on."""
 
     def __init__(self, value: Any):
@@ -174,7 +180,7 @@ class Graph:
 
     def __init__(self, client: Client):
         self.client, self.tasks, self.places = client, dict[str, Any](), dict[str, str]()
-        self.held: list[tuple[str, Held]] = []
+        self.held: list[tuple[str, ClientValue]] = []
 
     def add(self, fn: Callable[..., Any], *made: Any, at: str | None = None) -> str:
         """fn of what tasks make, each a name, a future, or a list of those; at a worker, if it is still there."""
@@ -184,10 +190,10 @@ class Graph:
             self.places[name] = at
         return name
 
-    def hold(self, held: Held) -> Any:
+    def hold(self, held: ClientValue) -> Any:
         """What stands for a value as a task of its own."""
         if held.future is None:
-            held.future = self.add(partial(_same, held.value))
+            held.future = self.add(partial(_identity, held.value))
             self.held.append((held.future, held))
         return held.future
 
@@ -200,34 +206,34 @@ class Graph:
         for (_, held), future in zip(self.held, futures[len(names) :], strict=True):
             held.value, held.future = None, future
         taken = (made for _, *args in self.tasks.values() for made in args if isinstance(made, Future))
-        linger(self.client, [*futures, *taken])
+        keep_futures(self.client, [*futures, *taken])
         return futures[: len(names)]
 
 
 _recent: WeakKeyDictionary[Client, list[Any]] = WeakKeyDictionary()
 
 
-def linger(client: Client, latest: list[Any]) -> None:
+def keep_futures(client: Client, latest: list[Any]) -> None:
     """Keep these until the next ones come: to let go of a future is a message, for which a graph would have to wait."""
     former, _recent[client] = _recent.get(client, []), latest
     former.clear()
     loop: Any = client.loop
-    loop.add_callback(loop.call_later, LINGER, latest.clear)
+    loop.add_callback(loop.call_later, KEEP_FUTURES_SECONDS, latest.clear)
 
 
-_asked: WeakKeyDictionary[Client, tuple[float, dict[str, int]]] = WeakKeyDictionary()
+_worker_lists: WeakKeyDictionary[Client, tuple[float, dict[str, int]]] = WeakKeyDictionary()
 
 
 def count_threads(client: Client) -> dict[str, int]:
     """The threads of each worker, as they were a second ago at most: to ask takes as long as a small pass."""
-    when, there = _asked.get(client, (-ASK, {}))
-    if not there or monotonic() > when + ASK:
+    when, there = _worker_lists.get(client, (-WORKER_LIST_SECONDS, {}))
+    if not there or monotonic() > when + WORKER_LIST_SECONDS:
         there = dict(sorted(client.nthreads().items()))
-        _asked[client] = monotonic(), there
+        _worker_lists[client] = monotonic(), there
     return there
 
 
-class Kept(Rows):
+class WorkerRows(Rows):
     """Row state that stayed on the workers: one future a group of 2^height blocks."""
 
     def __init__(self, engine: DaskEngine, height: int, sweeps: int, futures: Sequence[Any]):
@@ -236,7 +242,7 @@ class Kept(Rows):
 
     def local(self) -> Iterator[Any]:
         for group in self:
-            held = group if isinstance(group, Held) else None
+            held = group if isinstance(group, ClientValue) else None
             yield from self.engine.fetch(group) if held is None else held.value or self.engine.fetch(held.future)
 
 
@@ -263,12 +269,12 @@ class DaskEngine(Engine):
         self.client = client
 
     def broadcast(self, state: Any) -> Shared:
-        return Shared(Held(state))
+        return Shared(ClientValue(state))
 
     def hold(self, value: Any) -> Any:
         """A task that gives this value: the scheduler has its recipe, and workers hand it on to each other."""
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):  # meant to be in the graph
-            return self.client.submit(partial(_same, value), pure=False)
+            return self.client.submit(partial(_identity, value), pure=False)
 
     def fetch(self, futures: Any) -> Any:
         """The results, here. Workers may die meanwhile.
@@ -278,7 +284,7 @@ class DaskEngine(Engine):
         those that read the rows, would be blamed in the end for every machine that was taken away. They are given
         another chance in every sweep. A task that does kill its workers ends the fit after a few of them.
         """
-        for chance in range(PATIENCE, -1, -1):
+        for chance in range(MAX_RETRIES, -1, -1):
             try:
                 return settle(self.client.gather(futures))
             except KilledWorker as died:
@@ -289,7 +295,7 @@ class DaskEngine(Engine):
                     ) from died
                 self._retry(futures if isinstance(futures, list) else [futures])
             except OSError as full:
-                if full.errno not in FULL or full.filename is not None:
+                if full.errno not in DISK_FULL_ERRORS or full.filename is not None:
                     raise
                 raise OSError(
                     full.errno,
@@ -322,7 +328,7 @@ class DaskEngine(Engine):
     def _address(self) -> str:
         return str(getattr(self.client.scheduler, "address", "an unknown address"))
 
-    def _height(self, blocks: Blocks, kept: list[Kept]) -> int:
+    def _height(self, blocks: Blocks, kept: list[WorkerRows]) -> int:
         """The height of a group in the tree: of the first sweep, though workers may come and go."""
         if kept:
             return kept[0].height
@@ -332,7 +338,7 @@ class DaskEngine(Engine):
             threads = max(1, sum(count_threads(self.client).values()))
             height, most = 0, min(GROUP_BYTES, config().memory // 8)
             while (size := (2 << height) * blocks.block_bytes) <= most:
-                if len(blocks) >> (height + 1) < (1 if size <= LITTLE else EACH) * threads:
+                if len(blocks) >> (height + 1) < (1 if size <= SMALL_TASK_BYTES else TASKS_PER_THREAD) * threads:
                     break
                 height += 1
             heights[key] = height
@@ -359,7 +365,7 @@ class DaskEngine(Engine):
         if self.client.status != "running":
             raise ConnectionError(self._explain_loss(""))
         blocks = next(a for a in parts.args if isinstance(a, Blocks))
-        kept = [a for a in parts.args if isinstance(a, Kept)]
+        kept = [a for a in parts.args if isinstance(a, WorkerRows)]
         height, sweeps = self._height(blocks, kept), max((a.sweeps for a in kept), default=0)
         size = 1 << height
         groups = [blocks.bounds[a : a + size + 1] for a in range(0, len(blocks), size)]
@@ -368,15 +374,15 @@ class DaskEngine(Engine):
             kind: Any = Shared(None) if isinstance(arg, Shared) else Rows
             if isinstance(arg, Blocks) and arg.source.is_lazy:
                 kind, source = Blocks, cast(Any, arg.source)
-                columns.append(source.grouped(self.client, arg.bounds, size))
+                columns.append(source.group_rows(self.client, arg.bounds, size))
             elif isinstance(arg, Blocks) and arg.source.elsewhere:
                 kind = Blocks
-                columns.append([Stretch(arg.source, int(group[0]), int(group[-1])) for group in groups])
+                columns.append([FileRows(arg.source, int(group[0]), int(group[-1])) for group in groups])
             elif isinstance(arg, Blocks):
                 columns.append(self._sent(vars(arg.source).setdefault("_rows", Rows(arg)), size))
             elif isinstance(arg, Shared):
                 columns.append([arg.value] * len(groups))
-            elif isinstance(arg, Kept):
+            elif isinstance(arg, WorkerRows):
                 columns.append(list(arg))
             elif all(item is None for item in arg):
                 kind = Shared(None)
@@ -384,20 +390,22 @@ class DaskEngine(Engine):
             else:
                 columns.append(self._sent(arg, size))
             kinds.append(kind)
-        is_part = [sum(item.size for item in column if isinstance(item, Held)) <= PART for column in columns]
+        is_part = [
+            sum(item.size for item in column if isinstance(item, ClientValue)) <= INLINE_BYTES for column in columns
+        ]
         light = Parts(parts.fn, tuple(kinds))
-        is_read = any(isinstance(column[0], Stretch) for column in columns)
+        is_read = any(isinstance(column[0], FileRows) for column in columns)
         places = self._places(blocks, size) if is_read else [None] * len(groups)
         budget = (config().memory, 4 * blocks.block_bytes)  # as on the threads of one process
 
         def add_group(graph: Graph, g: int, at: str | None = None) -> str:
             args, made = list[Any](), list[Any]()
             for item, fits in zip((column[g] for column in columns), is_part, strict=True):
-                if isinstance(item, Held) and fits:
+                if isinstance(item, ClientValue) and fits:
                     args.append(item.value)
-                elif isinstance(item, (Held, Future)):
-                    args.append(Made)
-                    made.append(graph.hold(item) if isinstance(item, Held) else item)
+                elif isinstance(item, (ClientValue, Future)):
+                    args.append(TaskResult)
+                    made.append(graph.hold(item) if isinstance(item, ClientValue) else item)
                 else:
                     args.append(item)
             DaskEngine.tasks += 1
@@ -428,25 +436,28 @@ class DaskEngine(Engine):
             rows._sent = (items, there)  # type: ignore[attr-defined]
         key = (self.client.id, size)
         if key not in there:
-            there[key] = [Held(list(rows[a : a + size])) for a in range(0, len(rows), size)]
+            there[key] = [ClientValue(list(rows[a : a + size])) for a in range(0, len(rows), size)]
         return list(there[key])
 
     def reduce(self, merge: Callable[..., Any], parts: Parts, keep: bool = False) -> Any:
         plan, graph = self._plan(parts, merge, keep), Graph(self.client)
         groups = [plan.add_group(graph, g) for g in range(plan.size)]
-        if _sizes.get(plan.sign, PART + 1) <= PART:
+        if _sizes.get(plan.sign, INLINE_BYTES + 1) <= INLINE_BYTES:
             return self._reduce_here(merge, plan, self._start(plan, graph, groups, groups), keep)
         kept = [graph.add(_first, group) for group in groups] if keep else []
         sums = [graph.add(_second, group) for group in groups] if keep else groups
         while len(sums) > 1:
-            sums = [graph.add(partial(_merge_run, merge), sums[a : a + RUN]) for a in range(0, len(sums), RUN)]
+            sums = [
+                graph.add(partial(_merge_run, merge), sums[a : a + SUMS_PER_TASK])
+                for a in range(0, len(sums), SUMS_PER_TASK)
+            ]
         top, *rows = self._start(plan, graph, groups, [*sums, *kept])
         summed = self.fetch(top)
         if plan.sign not in _sizes:
             while len(_sizes) >= 1000:
                 _sizes.pop(next(iter(_sizes)))
             _sizes[plan.sign] = plan.size * count_bytes(summed) + self._count_bytes(rows)
-        return (self._shortened(Kept(self, plan.height, plan.sweeps, rows)), summed) if keep else summed
+        return (self._shorten(WorkerRows(self, plan.height, plan.sweeps, rows)), summed) if keep else summed
 
     def _count_bytes(self, futures: list[Any]) -> int:
         return sum(self.client.nbytes([f.key for f in futures], summary=False).values()) if futures else 0
@@ -455,17 +466,21 @@ class DaskEngine(Engine):
         """The end of a pass that gives so little that the client adds it up, and may have what is kept."""
         results = self.fetch(futures)
         summed = _merge_run(merge, [result[1] for result in results] if keep else results)
-        return (Kept(self, plan.height, 0, [Held(result[0]) for result in results]), summed) if keep else summed
+        return (
+            (WorkerRows(self, plan.height, 0, [ClientValue(result[0]) for result in results]), summed)
+            if keep
+            else summed
+        )
 
-    def _shortened(self, kept: Kept) -> Kept:
+    def _shorten(self, kept: WorkerRows) -> WorkerRows:
         """What is kept has a recipe through every sweep since its rows were at the client, with their states.
 
         That is both what the scheduler has to remember and what a lost worker costs: after some sweeps the rows are
         fetched and sent again, unless they are too many for the client's memory; then the chain goes on.
         """
-        if kept.sweeps < CHAIN or self._count_bytes(kept) > config().memory // 4:
+        if kept.sweeps < SWEEPS_PER_RECIPE or self._count_bytes(kept) > config().memory // 4:
             return kept
-        return Kept(self, kept.height, 0, [Held(rows) for rows in self.fetch(list(kept))])
+        return WorkerRows(self, kept.height, 0, [ClientValue(rows) for rows in self.fetch(list(kept))])
 
     def gather(self, parts: Parts) -> list[Any]:
         plan, graph = self._plan(parts, None, keep=False), Graph(self.client)
@@ -485,7 +500,7 @@ class DaskEngine(Engine):
             yield from self.fetch(waiting.popleft())
 
 
-def _same(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 
@@ -501,13 +516,13 @@ def _merge_run(merge: Callable[..., Any], sums: list[Any]) -> Any:
     """The node of the tree above these, which stay: a worker may hand out or recompute the very objects it stores."""
     tree = Tree(merge)
     for i, value in enumerate(sums):
-        tree.push(settle(value) if i % 2 else _copied(value))
+        tree.push(settle(value) if i % 2 else _copy(value))
     return tree.result()
 
 
-def _copied(value: Any) -> Any:
+def _copy(value: Any) -> Any:
     if isinstance(value, tuple):
-        fields = [_copied(v) for v in value]
+        fields = [_copy(v) for v in value]
         return type(value)(*fields) if hasattr(value, "_fields") else tuple(fields)
     return value.copy(order="K") if isinstance(value, np.ndarray) else value
 

@@ -45,21 +45,21 @@ class OnWorkers(Source):
             _say_local()
         return Engine() if client is None else DaskEngine(client)
 
-    def delayed_rows(self, cuts: np.ndarray) -> list[Any]:
+    def plan_rows(self, cuts: np.ndarray) -> list[Any]:
         """One task for the rows between two cuts."""
         raise NotImplementedError
 
     def read(self, start: int, stop: int) -> Block:
-        (rows,), client = self.delayed_rows(np.array([start, stop])), active_client()
+        (rows,), client = self.plan_rows(np.array([start, stop])), active_client()
         if client is None:
             return as_block(rows.compute(scheduler="synchronous"))
         return as_block(DaskEngine(client).fetch(client.compute(rows)))
 
-    def grouped(self, client: Client, bounds: np.ndarray, size: int) -> list[Any]:
+    def group_rows(self, client: Client, bounds: np.ndarray, size: int) -> list[Any]:
         """One future a group of `size` blocks, kept on the workers from sweep to sweep."""
         key = (client.id, size, len(bounds))
         if key not in self._futures:
-            self._futures[key] = client.compute(self.delayed_rows(np.append(bounds[:-1:size], bounds[-1])))
+            self._futures[key] = client.compute(self.plan_rows(np.append(bounds[:-1:size], bounds[-1])))
         return self._futures[key]
 
     def where(self, bounds: np.ndarray, chosen: np.ndarray) -> ChosenOnWorkers:
@@ -81,10 +81,10 @@ class ChosenOnWorkers(ChosenSource, OnWorkers):
             if count == len(bounds) - 1
         }
 
-    def grouped(self, client: Client, bounds: np.ndarray, size: int) -> list[Any]:
+    def group_rows(self, client: Client, bounds: np.ndarray, size: int) -> list[Any]:
         key = (client.id, size, len(bounds))
         if key not in self._futures:
-            whole, ends = self.source.grouped(client, self.cuts, size), np.append(self.cuts[:-1:size], self.cuts[-1])
+            whole, ends = self.source.group_rows(client, self.cuts, size), np.append(self.cuts[:-1:size], self.cuts[-1])
             found = []
             for a, b in pairwise(np.append(bounds[:-1:size], bounds[-1]).tolist()):
                 rows = self.rows[a:b]
@@ -110,14 +110,14 @@ class DaskSource(OnWorkers):
         super().__init__()
         self.X, self.shape, self.dtype = X, X.shape, float_dtype(X.dtype)
 
-    def delayed_rows(self, cuts: np.ndarray) -> list[Any]:
+    def plan_rows(self, cuts: np.ndarray) -> list[Any]:
         X = self.X[cuts[0] : cuts[-1]]
         return list(X.rechunk((tuple(np.diff(cuts).tolist()), -1)).to_delayed().ravel())
 
     def across(self) -> DaskSource:
         return DaskSource(self.X.T)
 
-    def scaled(self, scale: np.ndarray) -> DaskSource:
+    def divide_columns(self, scale: np.ndarray) -> DaskSource:
         return DaskSource(self.X.astype(self.dtype) / scale.astype(self.dtype))
 
     def some(self, rows: np.ndarray | slice) -> DaskSource:
@@ -172,7 +172,7 @@ class DaskCsrSource(OnWorkers, StoredRows):
                 found.append((task, int(a + lo), int(a + hi)))
         return found
 
-    def delayed_rows(self, cuts: np.ndarray) -> list[Any]:
+    def plan_rows(self, cuts: np.ndarray) -> list[Any]:
         d, dtype = self.shape[1], self.dtype
         return [
             dask.delayed(_stack_rows, pure=False)([list(p) for p in self.between(int(a), int(b))], d, dtype)
@@ -182,10 +182,10 @@ class DaskCsrSource(OnWorkers, StoredRows):
     def across(self) -> Source:
         return turn_in_memory(self, "the dask array")
 
-    def scaled(self, scale: np.ndarray) -> DaskCsrSource:
-        return self.mapped(_divide_columns, (scale.astype(self.dtype),))
+    def divide_columns(self, scale: np.ndarray) -> DaskCsrSource:
+        return self.map_rows(_divide_columns, (scale.astype(self.dtype),))
 
-    def mapped(self, fn: Callable[..., Any], state: tuple[Any, ...]) -> DaskCsrSource:
+    def map_rows(self, fn: Callable[..., Any], state: tuple[Any, ...]) -> DaskCsrSource:
         """fn(rows, *state), sparse as well, for every piece."""
         once = dask.delayed(state, pure=False)
         tasks = {id(task): dask.delayed(_apply, pure=False)(fn, task, once) for task, _, _ in self.pieces}
@@ -281,7 +281,7 @@ def lazily(fn: Callable[..., Any], blocks: Blocks, state: tuple[Any, ...]) -> da
     like = fn(row, *state)
     parts = [
         da.from_delayed(dask.delayed(_apply)(fn, chunk, once), (int(rows), *like.shape[1:]), meta=like[:0])
-        for chunk, rows in zip(source.delayed_rows(cuts), np.diff(cuts), strict=True)
+        for chunk, rows in zip(source.plan_rows(cuts), np.diff(cuts), strict=True)
     ]
     return da.concatenate(parts)
 

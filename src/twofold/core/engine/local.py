@@ -36,12 +36,12 @@ from threadpoolctl import ThreadpoolController
 
 from twofold.core.config import config
 from twofold.core.data.blocks import Blocks, Rows
-from twofold.core.data.kept_rows import SHARE as KEPT
+from twofold.core.data.kept_rows import KEPT_SHARE as KEPT
 from twofold.core.data.kept_rows import KeptRows, Place, Spill, count_bytes
 from twofold.core.progress import Counter
 from twofold.core.types import Block, State
 
-SHARE = 8  # of the memory budget, one in so many, may be taken by sums that wait to be added
+SUMS_SHARE = 8  # of the memory budget, one in so many, may be taken by sums that wait to be added
 
 
 class Shared(NamedTuple):
@@ -101,7 +101,7 @@ class Tree:
         self.stack.append((height, value))
         if self.spill is not None:
             self.size = self.size or count_bytes(value)
-            room = config().memory // SHARE
+            room = config().memory // SUMS_SHARE
             for i in range(len(self.stack) - 1):
                 if (len(self.stack) - i) * self.size > room and not isinstance(self.stack[i][1], Place):
                     self.stack[i] = (self.stack[i][0], self.spill.put(self.stack[i][1]))
@@ -219,7 +219,7 @@ class Engine:
         now, count = config(), parts.length
         largest = max((a.block_bytes for a in parts.args if isinstance(a, Blocks)), default=1)
         streamed = parts.streams and count * largest > now.memory // 4
-        room = now.memory - (now.memory // KEPT + now.memory // SHARE if streamed else 0)
+        room = now.memory - (now.memory // KEPT + now.memory // SUMS_SHARE if streamed else 0)
         window = max(1, min(2 * now.threads, room // (4 * max(largest, 1))))
         counter = Counter(count)
         with single_blas():
@@ -298,7 +298,7 @@ def stack_rows(results: Iterable[Any], n: int) -> Any:
     at = 0
     for result in (coming := iter(results)):
         if sparse.issparse(result):
-            return stacked([result, *coming])
+            return stack_results([result, *coming])
         several = isinstance(result, tuple)
         fields = result if several else (result,)
         if len(fields[0]) == n:
@@ -321,17 +321,17 @@ def fetch_rows(engine: Engine, blocks: Blocks, wanted: np.ndarray) -> Any:
     order = np.argsort(wanted, kind="stable")
     parts = np.split(wanted[order], np.searchsorted(wanted[order], blocks.bounds[1:-1]))
     places = Rows(part - first for part, first in zip(parts, blocks.bounds[:-1], strict=True))
-    return stacked(engine.gather(engine.map(_take_rows, blocks, places)))[np.argsort(order)]
+    return stack_results(engine.gather(engine.map(_take_rows, blocks, places)))[np.argsort(order)]
 
 
 def _take_rows(X: Any, rows: np.ndarray) -> Any:
     return X[rows]
 
 
-def stacked(results: list[Any]) -> Any:
+def stack_results(results: list[Any]) -> Any:
     """Per-block arrays put on top of each other again; field by field if each block gave a tuple."""
     if isinstance(results[0], tuple):
-        return tuple(stacked(list(column)) for column in zip(*results, strict=True))
+        return tuple(stack_results(list(column)) for column in zip(*results, strict=True))
     if sparse.issparse(results[0]):
         return sparse.vstack(results, format="csr")
     return results[0] if len(results) == 1 else np.concatenate(results)

@@ -24,7 +24,7 @@ from twofold.core.engine.local import Tree, _pool, add, give_back, single_blas
 from twofold.core.engine.worker import MALLOC_LIMITS, prepare_worker
 from twofold.core.progress import Counter, is_watched
 
-RUN = 8  # results that one task adds
+SUMS_PER_TASK = 8  # results that one task adds
 
 
 class Saved:
@@ -101,7 +101,7 @@ class Tasks:
         """The sum of results, along the fixed tree, an aligned run of which is one task."""
         level = list(handles)
         while len(level) > 1:
-            level = [self.submit(merge, level[a : a + RUN]) for a in range(0, len(level), RUN)]
+            level = [self.submit(merge, level[a : a + SUMS_PER_TASK]) for a in range(0, len(level), SUMS_PER_TASK)]
         return level[0]
 
 

@@ -23,7 +23,7 @@ from twofold.core.files.safetensors_file import Wrong, require
 COMPARED: dict[str, Any] = {">=": np.greater_equal, ">": np.greater, "<": np.less}
 
 
-def declared(cls: type) -> dict[str, str]:
+def read_declarations(cls: type) -> dict[str, str]:
     """What a class and its bases say of their fitted arrays."""
     return {name: said for base in reversed(cls.__mro__) for name, said in vars(base).get("_fitted", {}).items()}
 
@@ -45,7 +45,7 @@ def check_arrays(model: Any) -> None:
         whole = isinstance(size, (int, np.integer)) and not isinstance(size, bool) and 0 <= size < 2**40
         require(bool(whole), f"is damaged: the size {axis} of {name} is {size!r}.")
     chosen = {value for value in model.get_params(deep=False).values() if isinstance(value, str)}
-    for attribute, said in declared(type(model)).items():
+    for attribute, said in read_declarations(type(model)).items():
         if hasattr(model, attribute.partition(".")[0]):
             value = functools.reduce(getattr, attribute.split("."), model)
             for one in value if isinstance(value, tuple) else (value,):

@@ -60,7 +60,7 @@ def replacing(path: PathLike, durable: bool = True) -> Iterator[Path]:
     if final.is_dir():
         raise InputError(f"Cannot write {path}: it is a folder. Name a file in it.")
     _clear(final)
-    with _drafted(path, final, lambda draft: draft.touch(exist_ok=False)) as draft:
+    with _lock_draft(path, final, lambda draft: draft.touch(exist_ok=False)) as draft:
         mode = draft.stat().st_mode  # what this user's new files get; some writers would leave it private
         yield draft
         draft.chmod(mode)
@@ -78,7 +78,7 @@ def replacing_folder(path: PathLike) -> Iterator[Path]:
     """The same for a folder: a new one that takes the place of `path` if the block succeeds."""
     final = _target(path)
     _clear(final)
-    with _drafted(path, final, Path.mkdir) as draft:
+    with _lock_draft(path, final, Path.mkdir) as draft:
         yield draft
         for file in draft.iterdir():
             _sync(file)
@@ -117,7 +117,7 @@ def _draft(final: Path) -> Path:
 
 
 @contextmanager
-def _drafted(path: PathLike, final: Path, make: Callable[[Path], Any]) -> Iterator[Path]:
+def _lock_draft(path: PathLike, final: Path, make: Callable[[Path], Any]) -> Iterator[Path]:
     """A new draft, locked while the block lasts by a lock that ends with this process; nothing of it is left behind."""
     draft = _draft(final)
     with _naming(path, draft):

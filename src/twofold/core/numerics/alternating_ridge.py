@@ -64,7 +64,7 @@ class Plan(NamedTuple):
         return half_step(side, mine, None, *features(other, self.k, self.mean, np.sqrt(self.spread)), ridge, self.steps)
 
 
-def planned(
+def make_plan(
     cells: Any,
     k: int,
     *,
@@ -84,7 +84,7 @@ def planned(
     return Plan(cells, k, mean if biases else 0.0, spread, Ridge(lam, power, floor), steps)
 
 
-def begun(plan: Plan, biases: bool, turns: int, rng: np.random.Generator) -> State:
+def start_state(plan: Plan, biases: bool, turns: int, rng: np.random.Generator) -> State:
     """Column factors by a rough SVD, no biases, and the rows that suit them."""
     (n, d), cells = plan.cells.shape, plan.cells
     times = partial(multiply_square, cells, mean=plan.mean)
@@ -92,7 +92,7 @@ def begun(plan: Plan, biases: bool, turns: int, rng: np.random.Generator) -> Sta
     return State(plan.half(cells.rows, np.zeros((n, Z.shape[1]), cells.dtype), Z)[0], Z)
 
 
-def swept(plan: Plan, state: State) -> tuple[State, float]:
+def sweep_once(plan: Plan, state: State) -> tuple[State, float]:
     """Both half-steps, and the objective after them."""
     Z, _ = plan.half(plan.cells.cols, state.Z, state.U)
     U, cost = plan.half(plan.cells.rows, state.U, Z)

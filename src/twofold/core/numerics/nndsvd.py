@@ -21,7 +21,7 @@ from twofold.core.numerics.moments import column_moments
 from twofold.core.seeds import generator
 
 LIFT = 0.01  # of the typical entry: what zeros of the start are lifted to, for rules that multiply
-TURNS = 6  # of subspace iteration: fewer leave the start of texts to chance
+SUBSPACE_ITERATIONS = 6  # of subspace iteration: fewer leave the start of texts to chance
 
 
 class Start(NamedTuple):
@@ -56,7 +56,7 @@ def right_vectors(
     def times(Q: np.ndarray) -> np.ndarray:
         return engine.reduce(add, engine.map(_product, *shared, engine.broadcast(Q)))
 
-    Q, _ = iterate_subspace(times, random_basis(blocks.shape[1], k, generator(seed, 0)), TURNS - 1)
+    Q, _ = iterate_subspace(times, random_basis(blocks.shape[1], k, generator(seed, 0)), SUBSPACE_ITERATIONS - 1)
     values, Y = rayleigh_ritz(Q, times(Q), k)
     return Q @ Y[:, values > np.finfo(blocks.dtype).eps * 100 * max(values[0], 0.0)]
 
@@ -68,7 +68,7 @@ class Parts(NamedTuple):
     down: np.ndarray
 
 
-def _left(X: Any, w: np.ndarray | None, mean: np.ndarray | None, B: np.ndarray) -> tuple[tuple[Any], Parts]:
+def _project_rows(X: Any, w: np.ndarray | None, mean: np.ndarray | None, B: np.ndarray) -> tuple[tuple[Any], Parts]:
     P = np.asarray(fill(X, mean) @ B.astype(X.dtype))
     square = P.astype(np.float64) ** 2 * (1.0 if w is None else w[:, None])
     return (P,), Parts(np.where(P > 0, square, 0).sum(axis=0), np.where(P < 0, square, 0).sum(axis=0))
@@ -92,7 +92,7 @@ def nndsvd(
     B = right_vectors(engine, blocks, w, mean, min(k, d), seed)
     r = B.shape[1]
     kept, found = engine.reduce(
-        add, engine.map(_left, blocks, blocks.rows(w), engine.broadcast(mean), engine.broadcast(B)), keep=True
+        add, engine.map(_project_rows, blocks, blocks.rows(w), engine.broadcast(mean), engine.broadcast(B)), keep=True
     )
     up, down = np.sqrt(found.up) * _norm(np.maximum(B, 0)), np.sqrt(found.down) * _norm(np.minimum(B, 0))
     sign = np.where(up >= down, 1.0, -1.0)

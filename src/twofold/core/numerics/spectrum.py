@@ -25,7 +25,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from twofold.core.checks import InputError
 from twofold.core.config import config
 from twofold.core.data.blocks import Blocks
-from twofold.core.engine.local import Engine, add, engine_for, stacked
+from twofold.core.engine.local import Engine, add, engine_for, stack_results
 from twofold.core.numerics.krylov import OVERSAMPLE, SHARE, krylov
 from twofold.core.numerics.moments import Columns, Moments, column_moments, moments
 from twofold.core.numerics.power import deflate
@@ -170,7 +170,7 @@ def _by_gram(p: Problem, solve: Callable[..., Any] = _eigh) -> Spectrum:
     total = float(G.trace())
     values, U, converged = solve(G, p)
     lift = p.engine.map(_lift_step, columns, means, p.engine.broadcast(U * root[:, None]))
-    mean, XU = stacked(p.engine.gather(lift))  # (d,) and (d,k), whose columns are orthogonal with norms √λ
+    mean, XU = stack_results(p.engine.gather(lift))  # (d,) and (d,k), whose columns are orthogonal with norms √λ
     axes, R = np.linalg.qr(XU)  # also completes the axes where λ = 0
     axes = axes * np.where(np.diag(R) < 0, -1.0, 1.0)
     return Spectrum(values, np.ascontiguousarray(axes.T), mean, float(w.sum()), total, converged)

@@ -42,21 +42,21 @@ class Numbers(NamedTuple):
 def to_numbers(column: pl.Series, blanks: frozenset[str], decimal_comma: bool) -> Numbers:
     """The numbers of a column, if it holds any; `decimal_comma` where 1,234 rather means 1.234."""
     if column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null):
-        values = blanked(filled(column.cast(pl.Float64)), blanks)
+        values = blank_codes(fill_blanks(column.cast(pl.Float64)), blanks)
         return Numbers(values, "blank" if np.isnan(values).all() else "number")
     if column.dtype != pl.String:
         return Numbers(np.empty(0), "date" if column.dtype.is_temporal() else "text")
     text = cells(column, blanks)
     if text.null_count() == len(text):
         return Numbers(np.empty(0), "blank")
-    found, form = parsed(text, decimal_comma)
+    found, form = parse_numbers(text, decimal_comma)
     wrong = text.filter(found.is_null() & text.is_not_null())
     if len(wrong) == 0:
-        return Numbers(blanked(filled(found), blanks), "number", form)
+        return Numbers(blank_codes(fill_blanks(found), blanks), "number", form)
     # A few odd cells among numbers are a fault to report; a column that is often text is text.
     known = len(text) - text.null_count()
     if 2 * len(wrong) <= known and (wrong.n_unique() <= 3 or len(wrong) < 0.1 * known):
-        return Numbers(blanked(filled(found), blanks), "mixed", form)
+        return Numbers(blank_codes(fill_blanks(found), blanks), "mixed", form)
     return Numbers(np.empty(0), "date" if wrong.str.contains(_DATE).all() else "text")
 
 
@@ -70,12 +70,12 @@ def plain_numbers(frame: pl.DataFrame, blanks: frozenset[str]) -> dict[str, Numb
         return {}
     holes = values.null_count().row(0)
     values = values.select([name for name, count in zip(values.columns, holes, strict=True) if count == 0])
-    array = blanked(values.to_numpy(order="fortran"), blanks)
+    array = blank_codes(values.to_numpy(order="fortran"), blanks)
     there = ~np.isnan(array).all(axis=0)
     return {name: Numbers(array[:, j], "number") for j, name in enumerate(values.columns) if there[j]}
 
 
-def parsed(text: pl.Series, decimal_comma: bool) -> tuple[pl.Series, Written]:
+def parse_numbers(text: pl.Series, decimal_comma: bool) -> tuple[pl.Series, Written]:
     """Numbers from text, null where it is none; truth values count as 0 and 1 if the column has nothing else."""
     values = text.cast(pl.Float64, strict=False)
     if values.null_count() == text.null_count():
@@ -110,15 +110,15 @@ def find_form(text: pl.Series, decimal_comma: bool) -> Written:
     bare = text.str.replace_all(rf"{_UNIT}|\s", "")
     commas, points = (bare.filter(bare.str.contains(mark, literal=True)) for mark in ",.")
     if len(commas) == 0:  # 1.234.567 can only be thousands
-        many = grouped(points, ".") and bool((points.str.count_matches(r"\.") > 1).any())
+        many = has_groups(points, ".") and bool((points.str.count_matches(r"\.") > 1).any())
         return Written(",", ".", before, after) if many else Written(".", "", before, after)
     sure = len(points) > 0 or bool((commas.str.count_matches(",") > 1).any())
-    if not grouped(commas, ",") or (decimal_comma and not sure):
-        return Written(",", "." if len(points) and grouped(points, ".") else "", before, after)
+    if not has_groups(commas, ",") or (decimal_comma and not sure):
+        return Written(",", "." if len(points) and has_groups(points, ".") else "", before, after)
     return Written(".", ",", before, after)
 
 
-def grouped(bare: pl.Series, mark: str) -> bool:
+def has_groups(bare: pl.Series, mark: str) -> bool:
     """Whether the digits before the other mark stand in groups of three."""
     other = "." if mark == "," else ","
     head = bare.str.split_exact(other, 1).struct.field("field_0")
@@ -159,12 +159,12 @@ def cells(column: pl.Series, blanks: frozenset[str]) -> pl.Series:
     return text.set(text.str.to_lowercase().is_in(list(blanks)), None)
 
 
-def filled(column: pl.Series) -> np.ndarray:
+def fill_blanks(column: pl.Series) -> np.ndarray:
     """The values, NaN where there is none."""
     return column.fill_null(float("nan")).to_numpy()
 
 
-def blanked(values: np.ndarray, blanks: frozenset[str]) -> np.ndarray:
+def blank_codes(values: np.ndarray, blanks: frozenset[str]) -> np.ndarray:
     """The values, NaN where the number itself stands for a blank."""
     codes = [float(text) for text in blanks if re.fullmatch(r"[+-]?(\d+(\.\d+)?|inf)", text)]
     return np.where(np.isin(values, codes), np.nan, values) if codes else values

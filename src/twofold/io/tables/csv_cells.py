@@ -26,7 +26,7 @@ class Text(NamedTuple):
     wide: str  # the encoding of the file, if not the same
     mark: bytes
 
-    def encoded(self, data: bytes) -> bytes:
+    def encode_text(self, data: bytes) -> bytes:
         """What the file would hold."""
         return self.mark + (data.decode().encode(self.wide) if self.wide else data)
 
@@ -90,7 +90,7 @@ def content(text: Text, span: tuple[int, int]) -> tuple[int, int]:
     return a + len(inside) - len(inside.lstrip()), b - (len(inside) - len(inside.rstrip()))
 
 
-def edited(text: Text, cells: Mapping[int, Mapping[int, str]], tails: Mapping[int, str]) -> Iterator[bytes]:
+def edit_cells(text: Text, cells: Mapping[int, Mapping[int, str]], tails: Mapping[int, str]) -> Iterator[bytes]:
     """The text in pieces, with new content in some cells and something added to the end of some records.
 
     Parameters

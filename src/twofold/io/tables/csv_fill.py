@@ -17,8 +17,8 @@ import polars as pl
 from twofold.core.checks import InputError
 from twofold.io.open import read_bytes
 from twofold.io.tables import arrays
-from twofold.io.tables.columns import PLAIN, Written, parsed
-from twofold.io.tables.csv_cells import Text, content, edited, open_text, records
+from twofold.io.tables.columns import PLAIN, Written, parse_numbers
+from twofold.io.tables.csv_cells import Text, content, edit_cells, open_text, records
 from twofold.io.tables.delimited import read_delimited
 from twofold.io.tables.read import ELSEWHERE, SQLITE, find_files, kind, read_one, stream_files
 from twofold.io.tables.table import Piece, Table, assemble, blanks_of, stack, unique_names
@@ -97,9 +97,9 @@ class Style(NamedTuple):
         group = "," if self.form.thousands else ""
         text = f"{value:.6g}" if self.exponent else f"{value:{group}.{self.decimals}f}"
         text = text[1:] if re.fullmatch(r"-0(\.0*)?", text) else text
-        return self.form.before + self.marked(text) + self.form.after
+        return self.form.before + self.put_marks(text) + self.form.after
 
-    def marked(self, text: str) -> str:
+    def put_marks(self, text: str) -> str:
         """A number with the column's own marks."""
         return text.translate({ord("."): self.form.decimal, ord(","): self.form.thousands})
 
@@ -109,7 +109,7 @@ class Style(NamedTuple):
             return "0"
         digits = max(0 if self.truth or self.exponent else self.decimals, 1 - math.floor(math.log10(value)))
         text = f"{value:.3g}" if self.exponent or digits > 12 else f"{value:.{digits}f}"
-        return self.marked(text)
+        return self.put_marks(text)
 
 
 def style_of(column: pl.Series, known: np.ndarray, form: Written | None = None) -> Style:
@@ -122,7 +122,7 @@ def style_of(column: pl.Series, known: np.ndarray, form: Written | None = None) 
         plain = like if cells.str.contains(r"^[A-Z]").any() else str
         return Style(0, truth=(*(spelled[w][0] if spelled[w] else plain(w) for w in ("false", "true")),))  # type: ignore[arg-type]
     if form is None:
-        form = parsed(cells, True)[1] if len(cells) else PLAIN
+        form = parse_numbers(cells, True)[1] if len(cells) else PLAIN
     decimals = cells.str.extract(rf"[{form.decimal}](\d+)\D*$").str.len_chars().fill_null(0).to_numpy()
     return Style(int(decimals.max(initial=0)), form, bool(cells.str.contains(r"(?i)\de").any()))
 
@@ -154,7 +154,7 @@ def as_text(
         cells.setdefault(int(piece.lines[i]), {})[places[int(j)]] = look[int(j)].write(filled[i, j])
     check_places(text, cells, piece.name, missing)
     tails = {} if std is None else dict(tails_of(source, std, blank, look))
-    return text.encoded(b"".join(edited(text, cells, tails)))
+    return text.encode_text(b"".join(edit_cells(text, cells, tails)))
 
 
 def check_places(text: Text, cells: dict[int, dict[int, str]], name: str, missing: Sequence[Any]) -> None:
@@ -198,7 +198,7 @@ def tails_of(source: Source, std: np.ndarray, blank: np.ndarray, look: dict[int,
         quotes = text.data[first.fields[-1][0] : first.fields[-1][0] + 1] == b'"'
         names = sd_names(source, look)
         lead = text.delimiter if first.line not in ended else ""
-        yield first.line, lead + text.delimiter.join(_named(n, text.delimiter, quotes) for n in names)
+        yield first.line, lead + text.delimiter.join(_quote_name(n, text.delimiter, quotes) for n in names)
 
 
 def sd_names(source: Source, look: Sequence[int] | dict[int, Style]) -> list[str]:
@@ -206,7 +206,7 @@ def sd_names(source: Source, look: Sequence[int] | dict[int, Style]) -> list[str
     return unique_names([*taken, *(source.table.columns[j] + SUFFIX for j in look)])[0][len(taken) :]
 
 
-def _named(name: str, delimiter: str, quotes: bool) -> str:
+def _quote_name(name: str, delimiter: str, quotes: bool) -> str:
     if quotes or any(mark in name for mark in (delimiter, '"', "\n", "\r")):
         return '"' + name.replace('"', '""') + '"'
     return name

@@ -20,7 +20,7 @@ from twofold.io.tables.columns import BLANKS
 from twofold.io.tables.table import Piece, unique_names
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-MOST_COLUMNS = 500_000  # beyond, a frame of columns takes minutes
+MAX_COLUMNS = 500_000  # beyond, a frame of columns takes minutes
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -32,10 +32,10 @@ def read_delimited(data: bytes, name: str) -> Piece:
         raise InputError(f"{name} is empty. Give a table with at least two rows of numbers.")
     text, delimiter = find_delimiter(text)
     lines, widths = records(text, delimiter, name)
-    if widths.max() > MOST_COLUMNS:
+    if widths.max() > MAX_COLUMNS:
         at = int(np.argmax(widths))
         raise InputError(
-            f"{name}, line {lines[at]}: {widths[at]:,} fields, and at most {MOST_COLUMNS:,} columns are read. "
+            f"{name}, line {lines[at]}: {widths[at]:,} fields, and at most {MAX_COLUMNS:,} columns are read. "
             "Write rows on lines of their own, or save the table as .npy."
         )
     frame = parse(text, delimiter, len(lines), int(widths.max()))

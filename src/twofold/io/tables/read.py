@@ -19,7 +19,7 @@ from twofold.core.checks import InputError, reason_of
 from twofold.core.config import config
 from twofold.core.data.blocks import as_blocks
 from twofold.core.spelling import close_names
-from twofold.io.open import DAMAGED, ENDINGS, check_archive, check_budget, read_bytes, unpacked_name
+from twofold.io.open import DAMAGED, ENDINGS, check_archive, check_budget, read_bytes, strip_packing
 from twofold.io.tables import arrays
 from twofold.io.tables.delimited import read_delimited, tabulate
 from twofold.io.tables.table import Piece, Table, assemble
@@ -35,8 +35,8 @@ ELSEWHERE = {
     ".json": "Give one object a line, as .jsonl.",
     ".pkl": "Pickles can run code and are not opened. Save the table as Parquet and give that.",
 }
-CELL = 40  # bytes of a number as an object, about
-NAMED = "file.db::table, file.xlsx::sheet, file.zip::file and file.npz::array"
+CELL_BYTES = 40  # bytes of a number as an object, about
+PART_EXAMPLES = "file.db::table, file.xlsx::sheet, file.zip::file and file.npz::array"
 
 
 def read_table(
@@ -169,7 +169,7 @@ def missing_message(given: str) -> str:
 
 def kind(name: str) -> str:
     """The ending that says how to read a file, that of its packing looked through."""
-    return Path(unpacked_name(name)).suffix.lower()
+    return Path(strip_packing(name)).suffix.lower()
 
 
 def read_one(file: str, streaming: bool = False) -> Piece | Table:
@@ -185,7 +185,7 @@ def read_one(file: str, streaming: bool = False) -> Piece | Table:
     if ending in EXCEL:
         return read_excel(path, part)
     if part and ending != ".npz" and not path.lower().endswith(".zip"):
-        raise InputError(f"{file}: only {NAMED} have named parts.")
+        raise InputError(f"{file}: only {PART_EXAMPLES} have named parts.")
     if ending in ELSEWHERE:
         raise InputError(f"{file}: {ending} files are not read. {ELSEWHERE[ending]}")
     if Path(path).stat().st_size == 0:
@@ -233,10 +233,10 @@ def read_jsonl(data: bytes, name: str) -> Piece:
             raise InputError(f'{name}, line {i}: not an object. Write each line as {{"column": value, ...}}.')
         records.append(record)
     keys = list(dict.fromkeys(key for record in records for key in record))
-    return Piece(pl.DataFrame({key: typed([record.get(key) for record in records]) for key in keys}), name, lines)
+    return Piece(pl.DataFrame({key: make_column([record.get(key) for record in records]) for key in keys}), name, lines)
 
 
-def typed(values: Sequence[Any]) -> pl.Series:
+def make_column(values: Sequence[Any]) -> pl.Series:
     """A column from loose values: numbers if all are, else text."""
     if all(value is None or isinstance(value, (bool, int, float)) for value in values):
         return pl.Series([None if value is None else float(value) for value in values], dtype=pl.Float64)
@@ -297,7 +297,7 @@ def read_sqlite(path: str, table: str) -> Piece:
         rows, taken = [], 0
         while some := cursor.fetchmany(1000):
             rows += some
-            taken += CELL * len(some) * len(names)
+            taken += CELL_BYTES * len(some) * len(names)
             taken += sum(len(cell) for row in some for cell in row if isinstance(cell, (str, bytes)))
             check_budget(taken, f'{path}, table "{table}",', at_least=True)
         base.close()
@@ -306,7 +306,7 @@ def read_sqlite(path: str, table: str) -> Piece:
     if not rows:
         raise InputError(f'{path}: table "{table}" has no rows.')
     columns = zip(names, zip(*rows, strict=True), strict=True)
-    return Piece(pl.DataFrame({name: typed(values) for name, values in columns}), f"{path}::{table}", notes=notes)
+    return Piece(pl.DataFrame({name: make_column(values) for name, values in columns}), f"{path}::{table}", notes=notes)
 
 
 def count_parquet_rows(path: str) -> int:

@@ -26,9 +26,9 @@ from twofold.io.tables.columns import (
     BLANKS,
     PLAIN,
     Written,
-    blanked,
+    blank_codes,
     cells,
-    filled,
+    fill_blanks,
     is_grouped,
     plain_numbers,
     read_form,
@@ -95,7 +95,7 @@ def unique_names(names: Sequence[str]) -> tuple[list[str], list[tuple[str, str, 
     return list(out), renamed
 
 
-def quoted(names: Sequence[str], most: int = 6) -> str:
+def quote_names(names: Sequence[str], most: int = 6) -> str:
     """The first names in quotation marks, the rest counted."""
     shown = ", ".join(f'"{name}"' for name in names[:most])
     return shown + (f" and {len(names) - most} more" if len(names) > most else "")
@@ -105,7 +105,7 @@ def check_names(parameter: str, names: Sequence[str], columns: Sequence[str], so
     """Refuse a name that is no column, with the one it may have meant."""
     for name in names:
         if name not in columns:
-            hint = did_you_mean(name, columns, f"It has {quoted(columns)}.")
+            hint = did_you_mean(name, columns, f"It has {quote_names(columns)}.")
             raise InputError(f'⟨{parameter}={name}⟩: {source} has no column "{name}". {hint}')
 
 
@@ -134,9 +134,9 @@ def assemble(
     if columns:
         numbers = {name: values for name, values in numbers.items() if name in columns}
         kept = {name: why for name, why in kept.items() if name in columns}
-    notes += [f"{quoted(names)} set aside: {why}" for why, names in by_reason(kept).items()]
+    notes += [f"{quote_names(names)} set aside: {why}" for why, names in by_reason(kept).items()]
     if not numbers:
-        raise InputError(f"{source} has no column of numbers, only {quoted(columns or frame.columns)}.")
+        raise InputError(f"{source} has no column of numbers, only {quote_names(columns or frame.columns)}.")
     notes += say_sentinels(numbers)
     matrix = np.column_stack(list(numbers.values()))
     others = flat(frame.select(list(kept)))
@@ -165,7 +165,7 @@ def sort_columns(
                 kept[name] = kind
             continue
         if kind == "mixed":
-            raise InputError(mixed_message(column, values, pieces, blanks))
+            raise InputError(explain_mixed(column, values, pieces, blanks))
         if kind != "number":
             kept[name] = kind
             continue
@@ -177,7 +177,7 @@ def sort_columns(
         for name in numbers.keys() - forms.keys():
             if is_grouped(frame[name], blanks):
                 forms[name] = Written(",", ".")
-                numbers[name] = blanked(filled(read_form(cells(frame[name], blanks), forms[name])), blanks)
+                numbers[name] = blank_codes(fill_blanks(read_form(cells(frame[name], blanks), forms[name])), blanks)
     return numbers, kept, forms
 
 
@@ -194,7 +194,7 @@ def say_forms(forms: dict[str, Written]) -> list[str]:
             groups.setdefault("per cents in {}: 12 % is read as 12", []).append(name)
         elif form.unit:
             groups.setdefault(f"{form.unit} left out in {{}}", []).append(name)
-    return [note.format(quoted(names)) for note, names in groups.items()]
+    return [note.format(quote_names(names)) for note, names in groups.items()]
 
 
 def stack(pieces: list[Piece]) -> pl.DataFrame:
@@ -205,8 +205,8 @@ def stack(pieces: list[Piece]) -> pl.DataFrame:
         missing = [c for c in first.frame.columns if c not in piece.frame.columns]
         extra = [c for c in piece.frame.columns if c not in first.frame.columns]
         if missing or extra:
-            lacks = f"lacks {quoted(missing)}" if missing else ""
-            adds = f"adds {quoted(extra)}" if extra else ""
+            lacks = f"lacks {quote_names(missing)}" if missing else ""
+            adds = f"adds {quote_names(extra)}" if extra else ""
             difference = " and ".join(filter(None, [lacks, adds]))
             raise InputError(
                 f"{piece.name}: its columns are not those of {first.name}; it {difference}. "
@@ -231,7 +231,7 @@ def place(row: int, pieces: list[Piece]) -> str:
     raise IndexError(row)
 
 
-def mixed_message(column: pl.Series, values: np.ndarray, pieces: list[Piece], blanks: frozenset[str]) -> str:
+def explain_mixed(column: pl.Series, values: np.ndarray, pieces: list[Piece], blanks: frozenset[str]) -> str:
     row = int(np.argmax(cells(column, blanks).is_not_null().to_numpy() & np.isnan(values)))
     cell = column[row].strip()
     return f'{place(row, pieces)}, column "{column.name}": "{cell}" is not a number. {remedy(cell, column.name)}'

@@ -18,7 +18,7 @@ from scipy.linalg import solve_triangular
 from twofold.core.checks import InputError, refuse
 from twofold.core.data.blocks import Blocks
 from twofold.core.data.sources import DenseSource, Source
-from twofold.core.engine.local import Engine, single_blas, stacked
+from twofold.core.engine.local import Engine, single_blas, stack_results
 from twofold.core.types import Table
 from twofold.kernels.omp import omp, omp_seen
 from twofold.signals.bases.basis import Basis
@@ -111,7 +111,7 @@ def encode_all(signals: Blocks, c: Coding, seen: np.ndarray | None = None) -> sp
     """Codes (n,k) of signals in memory, piece by piece."""
     engine = Engine()
     parts = engine.map(encode_rows, signals, signals.rows(seen), engine.broadcast(c))
-    return stacked(engine.gather(parts))
+    return stack_results(engine.gather(parts))
 
 
 def orthogonal_matching_pursuit(

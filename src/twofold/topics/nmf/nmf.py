@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, Rows, is_dask
-from twofold.core.data.known_cells import Observed, observed, sides
+from twofold.core.data.known_cells import Observed, find_known_cells, see_both_sides
 from twofold.core.engine.local import fingerprint, stack_rows
 from twofold.core.estimator import Reorderable, fitting
 from twofold.core.heldout import SQUARED, Split, dense_slices, keep_above_zero
@@ -332,7 +332,7 @@ class NMF(Reorderable, NonnegativeModel):
 def gather_cells(blocks: Blocks, weights: Any, name: str) -> Observed:
     """The cells that count. In sparse data an unstored cell is a zero like any other: its weight says if it counts."""
     if not blocks.is_sparse or np.ndim(weights) < 2:
-        return observed(blocks, weights, name)
+        return find_known_cells(blocks, weights, name)
     if weights.shape != blocks.shape:
         raise InputError(f"sample_weight has shape {weights.shape}; one weight a cell of X {blocks.shape} is needed.")
     X = sparse.vstack([blocks[b] for b in range(len(blocks))], format="csr")
@@ -345,7 +345,7 @@ def gather_cells(blocks: Blocks, weights: Any, name: str) -> Observed:
         )
     row = np.repeat(np.arange(X.shape[0]), np.diff(W.indptr))
     values = np.asarray(X[row, W.indices]).ravel()
-    return sides(sparse.csr_array((values, W.indices, W.indptr), shape=X.shape), W)
+    return see_both_sides(sparse.csr_array((values, W.indices, W.indptr), shape=X.shape), W)
 
 
 def refuse_zeros(blocks: Blocks, loss: Any) -> None:

@@ -23,7 +23,7 @@ import numpy as np
 from scipy import sparse
 
 from twofold.core.data.blocks import Blocks, Rows
-from twofold.core.data.known_cells import Observed, Side, known
+from twofold.core.data.known_cells import Observed, Side, take_known
 from twofold.core.engine.local import Engine
 from twofold.kernels.nnls import nnls, nnls_active_set, nnls_cells
 from twofold.topics.nmf.problem import FREE, Holes, Penalty, Problem, WholeTable
@@ -254,7 +254,7 @@ def fold_known(
     X: np.ndarray, V: np.ndarray, share: np.ndarray, means: np.ndarray, kappa: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """The codes (m,k) of new rows with missing cells, and the objective of each row over its known cells."""
-    c, U, (m, d) = known(X), np.zeros((X.shape[0], V.shape[1]), V.dtype), X.shape
+    c, U, (m, d) = take_known(X), np.zeros((X.shape[0], V.shape[1]), V.dtype), X.shape
     out = Unknown(share.astype(V.dtype), np.ones(m, V.dtype), np.ones(d, V.dtype), means)
     plan = Plan(MAX_FOLD_SWEEPS, kappa, min_gain(V.dtype))
     U, cost = solve_cells(c, np.ones(c.nnz, V.dtype), U, out.e, out.t, V, (out.f, out.s, *out.totals(V)), plan)

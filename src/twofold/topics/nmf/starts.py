@@ -15,7 +15,7 @@ import numpy as np
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, LazyRows, Rows, as_blocks
 from twofold.core.data.known_cells import Observed
-from twofold.core.engine.local import add, engine_for, stacked
+from twofold.core.engine.local import add, engine_for, stack_results
 from twofold.core.numerics.nndsvd import LIFT, Start, nndsvd
 from twofold.core.seeds import generator
 from twofold.topics._nonnegative import Totals, check_init
@@ -60,7 +60,7 @@ def start(data: Data, k: int, init: Any, solver: str, seed: int, factors: tuple[
         if init in ("nndsvda", "nndsvdar"):
             found = fill_zeros(blocks, found, data.mean, seed if init == "nndsvdar" else None)
     if solver == "cd" and cells is not None:
-        found = found._replace(kept=Rows([(stacked([U for (U,) in found.kept.local()]),)]))
+        found = found._replace(kept=Rows([(stack_results([U for (U,) in found.kept.local()]),)]))
     return found
 
 
@@ -71,7 +71,7 @@ def from_singular_vectors(data: Data, k: int, seed: int, level: float, floor: fl
         return nndsvd(engine_for(blocks), blocks, data.w, cells is not None, k, seed, level, floor)
     whole = mark_weightless(cells, blocks.is_sparse)
     kept, V = nndsvd(engine_for(whole), whole, None, not whole.is_sparse, k, seed, level, floor)
-    return Start(Rows((U,) for U in blocks.rows(stacked([U for (U,) in kept]))), V)
+    return Start(Rows((U,) for U in blocks.rows(stack_results([U for (U,) in kept]))), V)
 
 
 def check_factors(W: Any, H: Any, k: int, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:

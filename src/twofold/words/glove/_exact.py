@@ -20,7 +20,7 @@ from scipy import sparse
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
-from twofold.core.data.known_cells import observed
+from twofold.core.data.known_cells import find_known_cells
 from twofold.core.engine.local import Engine
 from twofold.core.numerics import alternating_ridge
 from twofold.core.numerics.krylov import krylov
@@ -117,12 +117,12 @@ def complete(blocks: Blocks, k: int, biases: bool, reg: float, seed: int) -> Pro
         raise InputError(
             f'n_components={k} is more than {blocks.shape[0]} words can have with weighting="observed". Lower it.'
         )
-    cells = observed(map_cells(blocks, _log_counts), name="GloVe")
-    plan = alternating_ridge.planned(cells, k, reg=reg, biases=biases)
-    start = alternating_ridge.begun(plan, biases, 1 if reg >= 0.01 else 5, generator(seed))
+    cells = find_known_cells(map_cells(blocks, _log_counts), name="GloVe")
+    plan = alternating_ridge.make_plan(cells, k, reg=reg, biases=biases)
+    start = alternating_ridge.start_state(plan, biases, 1 if reg >= 0.01 else 5, generator(seed))
 
     def sweep(state: alternating_ridge.State, t: int) -> loop.Sweep:
-        state, cost = alternating_ridge.swept(plan, state)
+        state, cost = alternating_ridge.sweep_once(plan, state)
         return loop.Sweep(state, 0.5 * cost / cells.X.nnz)
 
     def factors(state: alternating_ridge.State) -> Factors:

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from twofold.core import loop
 from twofold.core.data.blocks import Blocks
-from twofold.core.engine.local import Engine, add, stacked
+from twofold.core.engine.local import Engine, add, stack_results
 from twofold.core.seeds import generator
 from twofold.words.glove._exact import Factors, Problem
 
@@ -57,7 +57,7 @@ def descend_fully(
         for part in sums[1:]:
             total = add(total, part)
         bias_step = biases * step
-        U, b = (stacked([getattr(part, name) for part in rows]) for name in ("U", "b"))
+        U, b = (stack_results([getattr(part, name) for part in rows]) for name in ("U", "b"))
         after = Factors(
             state.U - step * U, state.Z - step * total.Z, state.b - bias_step * b, state.c - bias_step * total.c
         )

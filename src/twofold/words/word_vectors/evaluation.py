@@ -19,7 +19,7 @@ import polars as pl
 from scipy import stats
 
 from twofold.core.checks import InputError
-from twofold.io.documents import numbered_lines
+from twofold.io.documents import number_lines
 from twofold.words._nearest import Excluded, normalize_rows, solve_questions
 
 NO_SECTION = "all"  # questions before the first section
@@ -193,6 +193,6 @@ def _lines(path: Any) -> Iterator[tuple[int, str]]:
     """The lines of a file that are neither empty nor a comment, with their numbers."""
     if not isinstance(path, (str, os.PathLike)) or os.path.isdir(path):
         raise InputError(f"{path!r} is not the path of a file.")
-    for number, line in numbered_lines(path):
+    for number, line in number_lines(path):
         if line.strip() and not line.startswith("#"):
             yield number, line.strip()

@@ -43,7 +43,7 @@ class Source(ABC):
     def across(self) -> Source:
         """The same data with rows and columns exchanged."""
 
-    def scaled(self, scale: np.ndarray) -> Source:
+    def divide_columns(self, scale: np.ndarray) -> Source:
         """The same rows with column j divided by scale[j]."""
         from twofold.core.data.sources.views import ScaledSource
 

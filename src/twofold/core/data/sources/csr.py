@@ -47,5 +47,5 @@ class CsrSource(StoredRows):
     def across(self) -> Source:
         return turn_in_memory(self, self.path)
 
-    def scaled(self, scale: np.ndarray) -> CsrSource:
+    def divide_columns(self, scale: np.ndarray) -> CsrSource:
         return CsrSource(self.path, scale)

@@ -4,7 +4,7 @@
     rows.read(key, start, out, make)        rows from `start` on, of the table that `make` gives, which is asked once
 
 Sent to a worker it is the file of that process: a task finds there what the last one has decoded. What no task has
-asked for in `IDLE` seconds is forgotten.
+asked for in `IDLE_SECONDS` seconds is forgotten.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-IDLE = 300.0
+IDLE_SECONDS = 300.0
 
 
 class Decoded:
@@ -99,7 +99,7 @@ def _find(sign: str) -> Decoded:
 
 def _look_later() -> None:
     if not _timer:
-        _timer.append(threading.Timer(IDLE, _forget))
+        _timer.append(threading.Timer(IDLE_SECONDS, _forget))
         _timer[0].daemon = True
         _timer[0].start()
 
@@ -108,7 +108,7 @@ def _forget() -> None:
     """What no task has asked for lately goes, with its file."""
     with _lock:
         _timer.clear()
-        then = time.monotonic() - IDLE
+        then = time.monotonic() - IDLE_SECONDS
         for sign in [sign for sign, (_, asked) in _asked.items() if asked <= then]:
             del _asked[sign]
         if _asked:

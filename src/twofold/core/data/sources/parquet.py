@@ -80,7 +80,7 @@ class ParquetSource(Source):
         with self._lock:
             self._kept.clear()
 
-    def _decoded(self, at: int) -> np.ndarray:
+    def _decode(self, at: int) -> np.ndarray:
         with self._lock:
             if at not in self._kept:
                 while len(self._kept) > 1:
@@ -130,7 +130,7 @@ class ParquetSource(Source):
             return block
         at, first = divmod(start, self.chunk)
         if first + stop - start <= self.chunk:
-            return self._decoded(at)[first : first + stop - start]
+            return self._decode(at)[first : first + stop - start]
         cuts = [start, *range((at + 1) * self.chunk, stop, self.chunk), stop]
         return np.concatenate([self.read(a, b) for a, b in pairwise(cuts)])
 

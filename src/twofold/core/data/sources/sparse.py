@@ -51,7 +51,7 @@ class SparseSource(StoredRows):
     def across(self) -> SparseSource:
         return SparseSource(self.X.T)
 
-    def scaled(self, scale: np.ndarray) -> SparseSource:
+    def divide_columns(self, scale: np.ndarray) -> SparseSource:
         return SparseSource(self.X @ sparse.diags_array(1 / scale.astype(self.dtype)))
 
 
