@@ -134,7 +134,7 @@ def apply(
     with doing("reading"):
         given = read_for(model, data, text, reading)
     with doing("applying"), warnings_as_notes(given.notes):
-        what, columns = results(model, given, what, n)
+        computed, columns = results(model, given, what, n)
     result = columns if isinstance(columns, pl.DataFrame) else beside(as_plain_table(given.kept), columns)
     figures, baseline = measure(columns, given.truth)
     return Application(
@@ -143,8 +143,8 @@ def apply(
         figures=figures,
         baseline=baseline,
         notes=given.notes,
-        chosen={"what": what if what in WHATS else None},
-        what=what,
+        chosen={"what": computed if computed in WHATS else None},
+        what=computed,
         result=result,
     )
 

@@ -224,9 +224,9 @@ def cluster(
         raise InputError(f"{n_clusters} clusters: {table.source} has {n} rows, so at most {n}.")
     blocks = as_blocks(X)
     columns = column_moments(engine_for(blocks), blocks)
-    method = choose_method(method, X, int(columns.missing), table)
-    check_coreset(coreset, method)
-    s = scaling(scale, X, method, table)
+    used = choose_method(method, X, int(columns.missing), table)
+    check_coreset(coreset, used)
+    s = scaling(scale, X, used, table)
     Y = X if s is None else X / s
     drawn = np.sort(generator(seed, 1).permutation(n)[: WITH_BLANKS if columns.missing else SAMPLE])
     sample = tables.rows_of(Y, drawn)
@@ -235,14 +235,14 @@ def cluster(
         with doing("trying numbers of clusters"):
             k, tried = choose_k(smooth(sample, seed, table), seed, notes)
     with warnings_as_notes(notes):
-        model = new(method, k, sample, seed, notes)
+        model = new(used, k, sample, seed, notes)
         costs = fit_on_coreset(model, Y, seed, table) if coreset else {}
         model = model if coreset else model.fit(Y)
         model = model.reordered(np.argsort(-np.bincount(model.predict(Y), minlength=k), kind="stable"))
         labels = np.asarray(model.predict(Y))
     with doing("measuring"):
         figures = measure(model, sample, labels[drawn], seed, notes)
-    confidence = model.predict_proba(Y).max(axis=1) if method == "mixture" else model.transform(Y).min(axis=1)
+    confidence = model.predict_proba(Y).max(axis=1) if used == "mixture" else model.transform(Y).min(axis=1)
     model = model if s is None else model.rescaled(s)
     if table.named:
         model.feature_names_in_ = np.array(table.columns, dtype=object)
@@ -252,7 +252,7 @@ def cluster(
         figures=figures | costs,
         baseline={} if not figures else {"method": "labels by chance", **dict.fromkeys(figures, 0.0)},
         notes=notes,
-        chosen={"n_clusters": k, "method": method, "scale": s is not None},
+        chosen={"n_clusters": k, "method": used, "scale": s is not None},
         data=table,
         labels=labels,
         confidence=confidence,
