@@ -225,7 +225,7 @@ def test_a_downloaded_set_is_read_and_kept(server, monkeypatch):
     ],
 )
 def test_a_download_that_is_not_the_file_it_was_is_refused(server, home, monkeypatch, path, said):
-    monkeypatch.setattr(SETS, "_PATIENCE", 0.2)
+    monkeypatch.setattr(SETS, "_TIMEOUT_SECONDS", 0.2)
     with pytest.raises(InputError, match=said):
         server(path)
     assert os.listdir(home / "cache" / "twofold") == []

@@ -74,7 +74,7 @@ def test_every_way_of_giving_a_corpus_counts_the_same(tmp_path):
 def test_a_long_line_may_be_read_in_pieces(tmp_path, monkeypatch, piece):
     path = tmp_path / "long.txt"
     path.write_text("\n".join(LINES), "utf-8")
-    monkeypatch.setattr(documents, "PIECE", piece)
+    monkeypatch.setattr(documents, "PIECE_BYTES", piece)
     assert [line.replace(" ", "") for line in _joined(Texts(path))] == [line.replace(" ", "") for line in LINES]
     v = Vocabulary(min_count=1).fit(path)
     assert as_dict(v) == as_dict(Vocabulary(min_count=1).fit(LINES))

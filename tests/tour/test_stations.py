@@ -63,7 +63,7 @@ def test_word_vectors_know_kinds_steps_and_halves() -> None:
     plural, opposite, right, beside = numbers(words.directions(world))
     assert plural > 0.15 and abs(opposite) < 0.15 < 30 < beside and right > 2
     before, after = numbers(words.halves(world, 0))
-    assert before < 10 < 20 < after
+    assert after > before + 5
     part = words.products(0)
     assert float(part.numbers["correlation"]) > 0.95
     target, product = np.asarray(part.figure.axes[0].collections[0].get_offsets()).T  # type: ignore[union-attr]

@@ -78,7 +78,7 @@ def test_memory_file_and_gzip_give_the_same(tmp_path, monkeypatch, piece):
     lines = [" ".join(f"w{n}" for n in generator.zipf(1.3, length) % 500) for length in generator.integers(0, 300, 400)]
     expected, v = fit_and_encode(lines, first := Vocabulary(min_count=3)), Vocabulary(min_count=3)
     (tmp_path / "x.txt.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
-    monkeypatch.setattr(documents, "PIECE", piece)
+    monkeypatch.setattr(documents, "PIECE_BYTES", piece)
     monkeypatch.setattr(module, "TOKENS_AT_ONCE", 1000)
     with twofold.config(memory="1MiB"), fit_and_encode(tmp_path / "x.txt.gz", v) as corpus:
         assert isinstance(corpus.tokens, np.memmap) and not isinstance(expected.tokens, np.memmap)

@@ -186,7 +186,7 @@ def check_archive(path: str | os.PathLike) -> None:
 def strip_packing(path: str | os.PathLike) -> str:
     """What a file would be called without its packing: the name in a zip archive, else without its last ending.
 
-    >>> unpacked_name("data/a.csv.gz"), unpacked_name("a.csv")
+    >>> strip_packing("data/a.csv.gz"), strip_packing("a.csv")
     ('data/a.csv', 'a.csv')
     """
     name, _, part = os.fspath(path).partition("::")

@@ -45,7 +45,7 @@ items, scores = np.zeros((1, 1), np.int64), np.zeros((1, 1))
 print("ready", flush=True)
 input()
 select_best(np.array([[1.0, 3.0]]), np.zeros(2, np.int64), np.zeros(0, np.int64), items, scores)
-print(items[0, 0], sum(best.stats.cache_misses.values()))
+print(items[0, 0], sum(select_best.stats.cache_misses.values()))
 """
 
 

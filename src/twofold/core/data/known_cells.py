@@ -58,7 +58,7 @@ def find_known_cells(blocks: Blocks, sample_weight: Weights = None, name: str = 
     `sample_weight` is one number a row, or an array (dense or sparse) shaped like X; a cell of weight 0 is a hole.
     `name` is the model's, for messages.
 
-    >>> cells = observed(as_blocks(np.array([[1.0, np.nan], [np.nan, 2.0], [3.0, 4.0]])))
+    >>> cells = find_known_cells(as_blocks(np.array([[1.0, np.nan], [np.nan, 2.0], [3.0, 4.0]])))
     >>> cells.X.nnz, cells.rows.mass, cells.cols.mass
     (4, array([1., 1., 2.]), array([2., 2.]))
     """
