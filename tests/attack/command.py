@@ -14,11 +14,13 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+from tests.attack.child import run
 from twofold.cli.app import ANALYSES, OTHERS, main
 
 MEMORY = 6 * 2**30  # bytes a command may take beyond what this process has
@@ -36,12 +38,9 @@ class Ended(NamedTuple):
 @cache
 def warm() -> None:
     """Import what the verbs import."""
-    for verb in ANALYSES:
-        importlib.import_module(f"twofold.analyses.{verb}")
-    for verb in OTHERS:
-        importlib.import_module(f"twofold.cli.verbs.{verb}")
-    importlib.import_module("twofold.cli.command")
-    for module in ("matplotlib.pyplot", "twofold.tour.page", "twofold.plots.style", "twofold.deep._train"):
+    others = ("twofold.cli.command", "matplotlib.pyplot", "twofold.tour.page", "twofold.plots.style")
+    verbs = [f"twofold.analyses.{verb}" for verb in ANALYSES] + [f"twofold.cli.verbs.{verb}" for verb in OTHERS]
+    for module in (*verbs, *others, "twofold.deep._train"):
         importlib.import_module(module)
 
 
@@ -65,11 +64,12 @@ class Command:
         self.start = time.monotonic()
         self.pid = os.fork()
         if self.pid == 0:
-            self._be(list(args), folder, memory, limits or {}, before, out)
+            self._run(list(args), folder, memory, limits or {}, before, out)
 
-    def _be(
+    def _run(
         self, args: list[str], folder: Path, memory: int, limits: Mapping[int, int], before: Any, out: str
     ) -> NoReturn:
+        """The command itself, in the child."""
         code = 70
         try:
             os.setsid()
@@ -166,9 +166,17 @@ BIDI = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 def snapshot(folder: Path) -> dict[str, tuple[int, int]]:
     """Every plain file below a folder: when it was written, and its size."""
-    found = {}
-    for path in folder.rglob("*"):
-        if path.is_file() and not path.is_symlink():
-            about = path.stat()
-            found[str(path.relative_to(folder))] = about.st_mtime_ns, about.st_size
-    return found
+    files = ((path, path.stat()) for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    return {str(path.relative_to(folder)): (about.st_mtime_ns, about.st_size) for path, about in files}
+
+
+@contextmanager
+def prepared(build: Callable[[Path], object]) -> Iterator[Path]:
+    """A folder with what `build` writes; a child runs it, so that this process starts no threads."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        folder.chmod(0o755)
+        said = run(lambda: build(folder))
+        if said != "done":
+            raise RuntimeError(f"the data cannot be made: {said}")
+        yield folder

@@ -12,19 +12,19 @@ import io
 import os
 import shutil
 import sqlite3
-import tempfile
-import wave
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.io import wavfile
 
-from tests.attack.child import run
-from tests.attack.command import Ended, fault, snapshot, twofold
+from tests.attack.command import Ended, fault, prepared, snapshot, twofold
 from twofold.kernels import find_cache
 
+MAX_COMMAND_SECONDS = 60.0
 EVIL = "a\x1b[31mred\x07\x9b2J\u202e"  # what a terminal would obey
 NUMBERS = b"a,b,c\n" + b"".join(b"%d,%d,%d\n" % (i, i * i % 7, (i * 5) % 11) for i in range(30))
 RATINGS = b"user,item,rating\n" + b"".join(b"%d,%d,%d\n" % (i % 9, (i * i) % 13, i % 5 + 1) for i in range(90))
@@ -34,24 +34,23 @@ TEXTS = b"text,date\n" + b"".join(
 )
 
 
-def pack_zip(names: dict[str, bytes]) -> bytes:
+def file_of(write: Callable[..., Any], *args: Any, **options: Any) -> bytes:
+    """The bytes that `write(file, ...)` writes."""
     with io.BytesIO() as whole:
+        write(whole, *args, **options)
+        return whole.getvalue()
+
+
+array_file, arrays_file = partial(file_of, np.save), partial(file_of, np.savez_compressed)
+
+
+def pack_zip(names: dict[str, bytes]) -> bytes:
+    def write(whole: io.BytesIO) -> None:
         with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, data in names.items():
                 archive.writestr(name, data)
-        return whole.getvalue()
 
-
-def array_file(array: Any, **options: Any) -> bytes:
-    with io.BytesIO() as whole:
-        np.save(whole, array, **options)
-        return whole.getvalue()
-
-
-def arrays_file(**arrays: Any) -> bytes:
-    with io.BytesIO() as whole:
-        np.savez_compressed(whole, **arrays)
-        return whole.getvalue()
+    return file_of(write)
 
 
 def picture(mode: str = "L", size: tuple[int, int] = (16, 12), kind: str = "PNG", value: int | None = None) -> bytes:
@@ -61,19 +60,11 @@ def picture(mode: str = "L", size: tuple[int, int] = (16, 12), kind: str = "PNG"
     bands = len(Image.new(mode, (1, 1)).getbands())
     pixels = rng.integers(0, 256, (size[1], size[0], bands), dtype=np.uint8) if value is None else None
     image = Image.new(mode, size, value) if pixels is None else Image.frombytes(mode, size, pixels.tobytes())
-    with io.BytesIO() as whole:
-        image.save(whole, kind)
-        return whole.getvalue()
+    return file_of(image.save, kind)
 
 
 def sound(frames: bytes = bytes(2000)) -> bytes:
-    with io.BytesIO() as whole:
-        with wave.open(whole, "wb") as file:
-            file.setnchannels(1)
-            file.setsampwidth(2)
-            file.setframerate(8000)
-            file.writeframes(frames)
-        return whole.getvalue()
+    return file_of(lambda whole: wavfile.write(whole, 8000, np.frombuffer(frames, np.int16)))
 
 
 def spoil(data: bytes, seed: int = 0) -> bytes:
@@ -236,18 +227,16 @@ def build(folder: Path) -> None:
 
     import twofold as library
 
-    for name, data in {**tables(), **others()}.items():
-        (folder / name).write_bytes(data)
-    good = {"numbers.csv": NUMBERS, "ratings.csv": RATINGS, "texts.csv": TEXTS, "photo.png": picture("L", (24, 20))}
-    for name, data in good.items():
-        (folder / name).write_bytes(data)
-    (folder / f"{EVIL}.csv").write_bytes(NUMBERS)
-    (folder / os.fsdecode(b"bad\xff.csv")).write_bytes(NUMBERS)
+    def write(files: dict[str, bytes]) -> None:
+        for name, data in files.items():
+            (folder / name).write_bytes(data)
+
+    write({**tables(), **others(), "fake.parquet": b"PAR1" + bytes(40) + b"PAR1"})
+    write({"numbers.csv": NUMBERS, "ratings.csv": RATINGS, "texts.csv": TEXTS, "photo.png": picture("L", (24, 20))})
+    write(dict.fromkeys((f"{EVIL}.csv", os.fsdecode(b"bad\xff.csv"), "secret.csv"), NUMBERS))
     frame = pl.read_csv(NUMBERS)
+    write(halves("frame.parquet", file_of(frame.write_parquet)))
     frame.write_parquet(folder / "numbers.parquet")
-    for name, data in halves("frame.parquet", (folder / "numbers.parquet").read_bytes()).items():
-        (folder / name).write_bytes(data)
-    (folder / "fake.parquet").write_bytes(b"PAR1" + bytes(40) + b"PAR1")
     pl.DataFrame({"a": [[1], [2]], "b": [{"x": 1}, {"x": 2}]}).write_parquet(folder / "nested.parquet")
     pl.DataFrame({"a": pl.Series([], dtype=pl.Float64)}).write_parquet(folder / "no_rows.parquet")
     with sqlite3.connect(folder / "several.db") as base:
@@ -259,19 +248,14 @@ def build(folder: Path) -> None:
     library.PCA(2).fit(X).save(folder / "pca.twofold")
     library.KMeans(2, random_state=0).fit(X).save(folder / "kmeans.twofold")
     library.Recommender(library.ALS(2, random_state=0)).fit(folder / "ratings.csv").save(folder / "recommender.twofold")
-    for name, data in halves("pca.twofold", (folder / "pca.twofold").read_bytes()).items():
-        (folder / name).write_bytes(data)
-    (folder / "empty_folder").mkdir()
-    (folder / "folder.csv").mkdir()
-    mixed = folder / "mixed"
-    mixed.mkdir()
+    write(halves("pca.twofold", (folder / "pca.twofold").read_bytes()))
+    for name in ("empty_folder", "folder.csv", "mixed"):
+        (folder / name).mkdir()
     for name in ("numbers.csv", "binary.csv", "fake.parquet", "one_pixel.png", "fake.png", "words.txt", "nul.csv"):
-        shutil.copy(folder / name, mixed)
-    (folder / "dangling.csv").symlink_to("nowhere.csv")
-    (folder / "loop.csv").symlink_to("loop.csv")
-    (folder / "zero.csv").symlink_to("/dev/zero")
+        shutil.copy(folder / name, folder / "mixed")
+    for name, target in (("dangling", "nowhere.csv"), ("loop", "loop.csv"), ("zero", "/dev/zero")):
+        (folder / f"{name}.csv").symlink_to(target)
     os.mkfifo(folder / "pipe.csv")
-    (folder / "secret.csv").write_bytes(NUMBERS)
     (folder / "secret.csv").chmod(0)
     (folder / "locked").mkdir(mode=0)
 
@@ -279,18 +263,9 @@ def build(folder: Path) -> None:
 ODD = ("empty_folder", "folder.csv", "mixed", "dangling.csv", "loop.csv", "zero.csv", "pipe.csv", "secret.csv")
 ELSEWHERE = (
     *("/dev/zero", "/dev/null", "/dev/full", "/proc/self/mem", "/proc/self/maps", "missing.csv", "no/folder/x.csv"),
-    *(
-        "locked/x.csv",
-        "x" * 5000,
-        "a\x1b[2Jb.csv",
-        "",
-        "*.nothing",
-        "[",
-        "numbers.csv::x",
-        "several.db",
-        "several.db::z",
-    ),
-    *('several.db::b"; drop table a; --', "two.zip::a.csv", "two.zip::", "::", "several.npz::c", "~nobody/x.csv", "//"),
+    *("locked/x.csv", "x" * 5000, "a\x1b[2Jb.csv", "", "*.nothing", "[", "numbers.csv::x", "several.db::z"),
+    *("several.db", 'several.db::b"; drop table a; --', "two.zip::a.csv", "two.zip::", "::", "several.npz::c"),
+    *("~nobody/x.csv", "//"),
     *(f"{EVIL}.csv", os.fsdecode(b"bad\xff.csv"), "nested.parquet", "no_rows.parquet", "fake.parquet"),
     *("frame_cut.parquet", "frame_spoiled.parquet", "pca_cut.twofold", "pca_spoiled.twofold", "numbers.csv/x"),
 )
@@ -359,10 +334,8 @@ OPTIONS = [  # odd values of options and odd targets, of files that are good
     *(["apply", "recommender.twofold", f, "-o", "out.csv"] for f in ("numbers.csv", "texts.csv", "ratings_no_ids.csv")),
     *(["words", "vectors.txt", *w] for w in (["nearest"], ["nearest", "x" * 9999], ["analogy", "a"], ["sing", "a"])),
     *(["words", "vectors.txt", "export", f] for f in ("vectors.txt", "no/x.txt", "x.exe", "mixed", "out.csv", "")),
-    *(
-        ["words", "vectors_evil.txt", *w]
-        for w in ([], ["nearest", "cat"], ["nearest", EVIL], ["nearest", "dog", "--json"])
-    ),
+    *(["words", "vectors_evil.txt", *w] for w in ([], ["nearest", "cat"], ["nearest", EVIL])),
+    ["words", "vectors_evil.txt", "nearest", "dog", "--json"],
     *(["reduce", "numbers.csv", "-o", f] for f in ("numbers.csv", "./numbers.csv", "no/x.csv", "mixed", "x", "x.exe")),
     *(["reduce", "numbers.csv", "-o", f, "--force"] for f in ("numbers.csv", "/dev/full", "/dev/null", "dangling.csv")),
     *(["reduce", "numbers.csv", "-o", f] for f in ("", "x" * 300 + ".csv", f"{EVIL}.out.csv", "loop.csv", "a\0b.csv")),
@@ -398,12 +371,7 @@ def commands(files: list[str]) -> Iterator[tuple[list[str], bytes]]:
 
 def attack(count: int | None = None) -> Iterator[tuple[str, str]]:
     """So many of all commands, evenly taken; all of them if not said."""
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
-        said = run(lambda: build(folder))
-        if said != "done":
-            yield "making the files", said
-            return
+    with prepared(build) as folder:
         sizes = snapshot(folder)
         every = list(commands([*tables(), *others(), *ODD, *ELSEWHERE]))
         chosen = every if count is None else [every[i * len(every) // count] for i in range(count)]
@@ -411,18 +379,10 @@ def attack(count: int | None = None) -> Iterator[tuple[str, str]]:
             rights = drop_rights if any("secret" in a or "locked" in a for a in args) else None
             folder.chmod(0o777)
             ended = twofold(*args, folder=folder, stdin=given, seconds=120, before=rights)
-            wrong = find_changes(folder, sizes, ended)
-            wrong = fault(ended) or wrong
-            if ended.seconds > MAX_COMMAND_SECONDS and not wrong:
-                wrong = f"takes {ended.seconds:.0f} s"
-            yield f"twofold {' '.join(map(describe_argument, args))}", wrong
-
-
-MAX_COMMAND_SECONDS = 60.0
-
-
-def describe_argument(arg: str) -> str:
-    return ascii(arg)[1:-1][:60] or "''"
+            changes = find_changes(folder, sizes, ended)
+            slow = f"takes {ended.seconds:.0f} s" if ended.seconds > MAX_COMMAND_SECONDS else ""
+            shown = " ".join(ascii(arg)[1:-1][:60] or "''" for arg in args)
+            yield f"twofold {shown}", fault(ended) or changes or slow
 
 
 def drop_rights() -> None:

@@ -10,14 +10,13 @@ import resource
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tests.attack.child import run
-from tests.attack.command import Ended, fault, twofold
+from tests.attack.command import Ended, fault, prepared, twofold
 from tests.attack.command_line import NUMBERS, TEXTS, array_file, drop_rights, picture
 
 OLD = b"old"
@@ -70,30 +69,19 @@ def mount(options: str) -> Iterator[Path | None]:
 
 
 def fill(folder: Path) -> None:
-    with open(folder / "filler", "wb", buffering=0) as file:
-        try:
-            while True:
-                file.write(bytes(512))
-        except OSError:
-            pass
+    with open(folder / "filler", "wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(512))
 
 
 def attack(count: int | None = None) -> Iterator[tuple[str, str]]:
     """Every way of writing on every disk that takes nothing."""
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
-        folder.chmod(0o755)
-        said = run(lambda: build(folder))
-        if said != "done":
-            yield "making the data", said
-            return
+    with prepared(build) as folder:
         cases = [(name, args) for name in DISKS for args in WRITING]
         for name, args in cases if count is None else cases[:: max(1, len(cases) // count)]:
             yield f"{name}: twofold {' '.join(args)}", DISKS[name](folder, args)
-        yield (
-            "standard output on a full disk",
-            fault(twofold("reduce", "numbers.csv", folder=folder, out="/dev/full"), (2,)),
-        )
+        full = twofold("reduce", "numbers.csv", folder=folder, out="/dev/full")
+        yield "standard output on a full disk", fault(full, (2,))
 
 
 def check_refusal(args: list[str], folder: Path, target: Path, keeps: bool = True, **attempt_options: Any) -> str:

@@ -18,17 +18,13 @@ from tests.contract.registry import MODELS, remove_middle, table
 SECONDS = 120
 
 
-def with_constants(X: np.ndarray) -> np.ndarray:
-    return np.column_stack([X[:, :5], np.full(len(X), 7.0), np.zeros((len(X), 2))])
-
-
 TABLES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "times 1e300": lambda X: X * 1e300,
     "times 1e-300": lambda X: X * 1e-300,
     "single, times 1e37": lambda X: (X * 1e36).astype(np.float32),
     "single, times 1e-38": lambda X: (X * 1e-38).astype(np.float32),
     "offset 1e15": lambda X: X + 1e15,
-    "constant columns": with_constants,
+    "constant columns": lambda X: np.column_stack([X[:, :5], np.full(len(X), 7.0), np.zeros((len(X), 2))]),
     "all alike": lambda X: np.full_like(X, 3.0),
     "all zero": np.zeros_like,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,16 +24,10 @@ MODELS: dict[str, Callable[[], Any]] = {
     "Autoencoder": lambda: twofold.Autoencoder(2, max_iter=1, random_state=0),
     "MLPClassifier": lambda: twofold.MLPClassifier(max_iter=2, random_state=0),
 }
-WAYS = ("predicts", "fits", "predicts in a pool")
 
 
 def answer(model: Any, X: np.ndarray) -> np.ndarray:
     return np.asarray(model.transform(X) if hasattr(model, "transform") else model.predict(X))
-
-
-def require_same(model: Any, X: np.ndarray, wanted: np.ndarray) -> None:
-    if not np.array_equal(answer(model, X), wanted):
-        raise AssertionError("the child's answer is another")
 
 
 def answer_in_pool(model: Any, X: np.ndarray) -> np.ndarray:
@@ -46,18 +41,18 @@ def attack(count: int) -> Iterator[tuple[str, str]]:
     X, y = table(n=20_000)
     with twofold.config(threads=4):
         for tried in range(count):
-            name, how = list(MODELS)[tried % len(MODELS)], WAYS[tried // len(MODELS) % len(WAYS)]
+            name = list(MODELS)[tried % len(MODELS)]
             model = MODELS[name]().fit(X, y)
-            wanted = answer(model, X)
-            if how == "predicts":
-                said = run(lambda model=model, wanted=wanted: require_same(model, X, wanted))
-            elif how == "fits":
-                said = run(lambda name=name, wanted=wanted: require_same(MODELS[name]().fit(X, y), X, wanted))
-            else:
-                said = run(lambda model=model, wanted=wanted: require_same_in_pool(model, X, wanted))
+            ways = {
+                "predicts": partial(answer, model, X),
+                "fits": lambda name=name: answer(MODELS[name]().fit(X, y), X),
+                "predicts in a pool": partial(answer_in_pool, model, X),
+            }
+            how = list(ways)[tried // len(MODELS) % len(ways)]
+            said = run(partial(require_same, ways[how], answer(model, X)))
             yield f"{name} {how} in a child", "" if said == "done" else said
 
 
-def require_same_in_pool(model: Any, X: np.ndarray, wanted: np.ndarray) -> None:
-    if not np.array_equal(answer_in_pool(model, X), wanted):
-        raise AssertionError("the worker's answer is another")
+def require_same(ask: Callable[[], np.ndarray], wanted: np.ndarray) -> None:
+    if not np.array_equal(ask(), wanted):
+        raise AssertionError("the child's answer is another")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -19,15 +20,8 @@ from twofold.core.data.csr_folder import write_csr
 from twofold.core.estimator import Reorderable
 
 LINES = ["the cat sat on the mat", "the dog sat on the log", "a cat and a dog met on a mat"] * 20
-PLAIN = (
-    "ValueError",
-    "IndexError",
-    "TypeError",
-    "OverflowError",
-    "KeyError",
-    "UFuncTypeError",
-    "UnknownWord",
-)  # of NumPy, before anything is followed
+# of NumPy, before anything is followed
+PLAIN = ("ValueError", "IndexError", "TypeError", "OverflowError", "KeyError", "UFuncTypeError", "UnknownWord")
 Call = Callable[[Any], object]
 
 
@@ -107,16 +101,14 @@ def bad_sparse() -> dict[str, Any]:
     return {kind: spoil(good, kind, rng) for kind in KINDS}
 
 
-def targets() -> Iterator[tuple[str, Call, dict[str, Any]]]:
-    """(what, a call that takes the array, arrays of which none is right)."""
-    yield from of_places()
-    yield from of_rows()
-    yield from of_starts()
-    yield from of_numbers()
-    yield from of_sparse()
+Target = tuple[str, Call, dict[str, Any]]  # what, a call that takes the array, arrays of which none is right
 
 
-def of_places() -> Iterator[tuple[str, Call, dict[str, Any]]]:
+def targets() -> Iterator[Target]:
+    return chain(of_places(), of_rows(), of_starts(), of_numbers(), of_sparse())
+
+
+def of_places() -> Iterator[Target]:
     """Indices and ids."""
     some, cells = np.array([0, 1, 2]), np.array([3.0, 4.0, 5.0])
     for case in MODELS:
@@ -126,11 +118,10 @@ def of_places() -> Iterator[tuple[str, Call, dict[str, Any]]]:
             yield f"{case}.predict(rows)", lambda a, model=model: model.predict(a, some), bad_places(n)
             yield f"{case}.predict(cols)", lambda a, model=model: model.predict(some, a), bad_places(d)
         if hasattr(model, "contributions"):
-            call = lambda a, model=model: model.contributions(a, cells, 4)  # noqa: E731
-            yield f"{case}.contributions(cols)", call, bad_places(model.n_features_in_)
+            places, ask = bad_places(model.n_features_in_), model.contributions
+            yield f"{case}.contributions(cols)", lambda a, ask=ask: ask(a, cells, 4), places
             targets = {"d": 8, "far": 2**40, "negative": -1, "fraction": 0.5, "nan": np.nan, "text": "x", "list": [1]}
-            call = lambda a, model=model: model.contributions(some, cells, a)  # noqa: E731
-            yield f"{case}.contributions(target)", call, targets
+            yield f"{case}.contributions(target)", lambda a, ask=ask: ask(some, cells, a), targets
         if isinstance(model, Reorderable):
             yield f"{case}.reordered", model.reordered, bad_places(3)
         if case.labels:
@@ -147,19 +138,16 @@ def of_places() -> Iterator[tuple[str, Call, dict[str, Any]]]:
     yield "metrics.novelty", lambda a: metrics.novelty(a, np.ones(8), 5), outside
 
 
-def of_rows() -> Iterator[tuple[str, Call, dict[str, Any]]]:
+def of_rows() -> Iterator[Target]:
     """Weights and labels, one a row."""
     X, y = table()
     for case in MODELS:
         if case.weights:
             yield f"{case}.fit(sample_weight)", lambda a, case=case: case.fit(X, y, a), bad_weights(len(X))
         if case.completes and case.weights:
-            cells = {
-                "a row short": np.ones((239, 8)),
-                "a column more": np.ones((240, 9)),
-                "negative": -np.ones((240, 8)),
-            }
+            cells = {"a row short": np.ones((239, 8)), "a column more": np.ones((240, 9))}
             cells |= {kind: bad for kind, bad in bad_sparse().items() if kind != "ids from 1"}
+            cells["negative"] = -np.ones((240, 8))
             yield f"{case}.fit(weights of cells)", lambda a, case=case: case.fit(X, y, a), cells
         if case.needs_y:
             yield f"{case}.fit(y)", lambda a, case=case: case().fit(X, a), bad_labels(len(X))
@@ -172,12 +160,11 @@ def of_rows() -> Iterator[tuple[str, Call, dict[str, Any]]]:
     values = {kind: a for kind, a in bad_labels(len(X)).items() if kind in ("one short", "one more", "nan", "nothing")}
     yield "MLPRegressor.fit(y)", lambda a: regressor.fit(X, a), values
     yield "clusters.coreset(sample_weight)", lambda a: clusters.coreset(X, 20, sample_weight=a), bad_weights(len(X))
-    call = lambda a: clusters.CoresetStream(20).add(X, a)  # noqa: E731
-    yield "clusters.CoresetStream.add(sample_weight)", call, bad_weights(len(X))
+    yield "clusters.CoresetStream.add(sample_weight)", partial(clusters.CoresetStream(20).add, X), bad_weights(len(X))
     yield "linalg.norm(weight)", lambda a: linalg.norm(X, p=2, weight=a), {"short": np.ones(3), "text": ["x"] * 240}
 
 
-def of_starts() -> Iterator[tuple[str, Call, dict[str, Any]]]:
+def of_starts() -> Iterator[Target]:
     """Yield calls that take starts and other arrays whose shape X decides."""
     X, _ = table()
     centers = bad_starts((3, 8))
@@ -197,45 +184,34 @@ def of_starts() -> Iterator[tuple[str, Call, dict[str, Any]]]:
     fixed = lambda a: mixture(covariance_type="fixed", covariance=a)  # noqa: E731
     square = {kind: a for kind, a in bad_starts((8, 8)).items() if kind != "an axis less"}
     yield "GaussianMixture(covariance)", fixed, square | {"negative": -np.eye(8)}
-    yield (
-        "FactorAnalysis(noise_variance_init)",
-        lambda a: twofold.FactorAnalysis(2, noise_variance_init=a).fit(X),
-        bad_starts((8,)) | {"negative": -np.ones(8)},
-    )
+    noise = lambda a: twofold.FactorAnalysis(2, noise_variance_init=a).fit(X)  # noqa: E731
+    yield "FactorAnalysis(noise_variance_init)", noise, bad_starts((8,)) | {"negative": -np.ones(8)}
     priors = {kind: a for kind, a in bad_starts((3,)).items() if kind != "an axis less"} | {"zero": np.zeros(3)}
     for method in ("scvb0", "batch", "online"):
-        prior = lambda a, method=method: twofold.LatentDirichletAllocation(  # noqa: E731
-            3, doc_topic_prior=a, learning_method=method, max_iter=2
-        ).fit(X)
-        yield f"LatentDirichletAllocation(doc_topic_prior), {method}", prior, priors
+        make = partial(twofold.LatentDirichletAllocation, 3, learning_method=method, max_iter=2)
+        call = lambda a, make=make: make(doc_topic_prior=a).fit(X)  # noqa: E731
+        yield f"LatentDirichletAllocation(doc_topic_prior), {method}", call, priors
     for case in MODELS:
         model = case.get_fitted()
         if hasattr(model, "rescaled"):
             yield f"{case}.rescaled", model.rescaled, bad_starts((8,)) | {"zero": np.zeros(8)}
         if hasattr(model, "inverse_transform") and not case.labels:
             k = len(model.get_feature_names_out())
-            codes = {
-                kind: a for kind, a in bad_starts((5, k)).items() if kind in ("a column more", "an axis more", "text")
-            }
+            starts = bad_starts((5, k))
+            codes = {kind: starts[kind] for kind in ("a column more", "an axis more", "text")}
             yield f"{case}.inverse_transform", model.inverse_transform, codes
         if hasattr(model, "add_rows"):
             yield f"{case}.add_rows", model.add_rows, {"a column more": np.ones((2, 9)), "text": np.full((2, 8), "x")}
-            yield (
-                f"{case}.add_columns",
-                model.add_columns,
-                {"a row more": np.ones((241, 1)), "text": np.full((240, 1), "x")},
-            )
-    atoms, mask = (
-        np.eye(8)[:5],
-        {"short": np.ones((5, 8), bool), "flat": np.ones(8, bool)},
-    )
-    omp = lambda a: signals.orthogonal_matching_pursuit(atoms, X, n_nonzero=2, mask=a)  # noqa: E731
+            columns = {"a row more": np.ones((241, 1)), "text": np.full((240, 1), "x")}
+            yield f"{case}.add_columns", model.add_columns, columns
+    mask = {"short": np.ones((5, 8), bool), "flat": np.ones(8, bool)}
+    omp = lambda a: signals.orthogonal_matching_pursuit(np.eye(8)[:5], X, n_nonzero=2, mask=a)  # noqa: E731
     yield "orthogonal_matching_pursuit(mask)", omp, mask
     images = {"short": np.ones((5, 8), bool), "flat": np.ones(8, bool), "everything": np.ones((16, 16), bool)}
     yield "inpaint_image(mask)", lambda a: signals.inpaint_image(np.ones((16, 16)), a, max_iter=1), images
 
 
-def of_numbers() -> Iterator[tuple[str, Call, dict[str, Any]]]:
+def of_numbers() -> Iterator[Target]:
     """Yield calls that take numbers of items, neighbors, rows."""
     X, _ = table()
     counts = np.random.default_rng(0).integers(0, 4, (30, 8)).astype(float)
@@ -261,14 +237,11 @@ def of_numbers() -> Iterator[tuple[str, Call, dict[str, Any]]]:
     yield "clusters.coreset(m)", lambda a: clusters.coreset(X, a), bad_counts()
     yield "metrics.precision_at_k(k)", lambda a: metrics.precision_at_k([[1]], [{1}], a), bad_counts()
     documents = twofold.LatentDirichletAllocation(3, random_state=0).fit(X).sample_documents
-    yield (
-        "sample_documents(length)",
-        lambda a: documents(3, a),
-        {k: v for k, v in bad_starts((3,)).items() if k != "an axis less"} | {"negative": [-1, 2, 3]},
-    )
+    lengths = {k: v for k, v in bad_starts((3,)).items() if k != "an axis less"} | {"negative": [-1, 2, 3]}
+    yield "sample_documents(length)", lambda a: documents(3, a), lengths
 
 
-def of_sparse() -> Iterator[tuple[str, Call, dict[str, Any]]]:
+def of_sparse() -> Iterator[Target]:
     """Sparse arrays that reach compiled code by other ways than the estimators' methods."""
     bad, dense = bad_sparse(), np.ones((3, 8))
     wide = twofold.KMeans(2, random_state=0)
@@ -284,10 +257,7 @@ def of_sparse() -> Iterator[tuple[str, Call, dict[str, Any]]]:
         "topics.topic_coherence": lambda X: topics.topic_coherence(dense, X),
         "completion.recovery_report": completion.recovery_report,
         "select": lambda X: twofold.select(twofold.NMF(), X, n_components=[1, 2]),
-        "analyses.reduce": analyses.reduce,
-        "analyses.cluster": analyses.cluster,
-        "analyses.complete": analyses.complete,
-        "analyses.recommend": analyses.recommend,
+        **{f"analyses.{name}": getattr(analyses, name) for name in ("reduce", "cluster", "complete", "recommend")},
         "analyses.topics": analyses.topics,
         "Recommender.fit": lambda X: twofold.Recommender(twofold.ALS(2)).fit(X),
         "EarlyStopping": lambda X: wide.set_callbacks(twofold.EarlyStopping(X)).fit(table()[0]),
@@ -309,15 +279,12 @@ def of_sparse() -> Iterator[tuple[str, Call, dict[str, Any]]]:
     rng = np.random.default_rng(0)
     pairs = {kind: spoil(cooccurrence.counts_, kind, rng) for kind in KINDS}
 
-    def with_pairs(made: Any) -> Call:
-        def fit(counts: Any) -> object:
-            cooccurrence.counts_ = counts
-            return made.fit(cooccurrence)
+    def fit(model: Any, counts: Any) -> object:
+        cooccurrence.counts_ = counts
+        return model.fit(cooccurrence)
 
-        return fit
-
-    yield "GloVe.fit(Cooccurrence)", with_pairs(twofold.GloVe(2)), pairs
-    yield "PMIEmbedding.fit(Cooccurrence)", with_pairs(twofold.PMIEmbedding(2)), pairs
+    for model in (twofold.GloVe(2), twofold.PMIEmbedding(2)):
+        yield f"{type(model).__name__}.fit(Cooccurrence)", partial(fit, model), pairs
 
 
 def _write_csr(X: Any) -> object:

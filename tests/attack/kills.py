@@ -42,16 +42,10 @@ def whole(values: Any, size: int = SIZE) -> int:
     return int(values[0])
 
 
-def read_csv(path: Path) -> int:
+def read_table(path: Path) -> int:
     import polars as pl
 
-    return whole(pl.read_csv(path)["a"].to_numpy())
-
-
-def read_parquet(path: Path) -> int:
-    import polars as pl
-
-    return whole(pl.read_parquet(path)["a"].to_numpy())
+    return whole((pl.read_csv(path) if path.suffix == ".csv" else pl.read_parquet(path))["a"].to_numpy())
 
 
 def write_folder(path: Path, version: int) -> None:
@@ -68,8 +62,8 @@ WAYS: dict[str, tuple[Callable[[Path, int], Any], Callable[[Path], int]]] = {
         lambda path, version: vectors(version).save(path),
         lambda path: whole(twofold.load(path).vectors_.ravel()) - 1,
     ),
-    "table.csv": (lambda path, version: atomic.write_all({path: table(version).write_csv}), read_csv),
-    "table.parquet": (lambda path, version: atomic.write_all({path: table(version).write_parquet}), read_parquet),
+    "table.csv": (lambda path, version: atomic.write_all({path: table(version).write_csv}), read_table),
+    "table.parquet": (lambda path, version: atomic.write_all({path: table(version).write_parquet}), read_table),
     "bytes": (
         lambda path, version: atomic.write_bytes(path, np.full(SIZE, version).tobytes()),
         lambda path: whole(np.frombuffer(path.read_bytes(), dtype=np.int64)),

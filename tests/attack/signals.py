@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import signal
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from tests.attack.child import run
-from tests.attack.command import Command, fault, snapshot
+from tests.attack.command import Command, fault, prepared, snapshot
 from tests.attack.command_line import array_file, picture
 
 PROMPT = 15.0  # seconds after a signal in which a command has ended, on a busy machine
@@ -65,12 +63,7 @@ def build(folder: Path) -> None:
 def attack(quick: bool, seed: int = 0) -> Iterator[tuple[str, str]]:
     """Every long verb with each signal; quickly, some of them with one."""
     rng = np.random.default_rng(seed)
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
-        said = run(lambda: build(folder))
-        if said != "done":
-            yield "making the data", said
-            return
+    with prepared(build) as folder:
         for i, verb in enumerate(("cluster", "train") if quick else LONG):
             for sign in [list(SIGNALS)[i % 2]] if quick else SIGNALS:
                 yield f"{verb}, {sign.name}", interrupt(verb, sign, folder, float(rng.uniform(0.3, 3.0)))
@@ -94,7 +87,7 @@ def interrupt(verb: str, sign: signal.Signals, folder: Path, after: float) -> st
         return "is over before a signal can reach it"
     command.send(sign)
     ended = command.wait(PROMPT)
-    if command.left_over():
+    if command.kill_leftovers():
         return "a process is left"
     wrong = fault(ended, (SIGNALS[sign],))
     new = sorted(snapshot(folder).keys() - before.keys())

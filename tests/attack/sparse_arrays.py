@@ -11,50 +11,27 @@ from scipy import sparse
 from tests.attack.child import is_refused, run
 from tests.contract.registry import MODELS, remove_middle, table
 
+KINDS: dict[str, tuple[str, Any, Any]] = {  # format, the array to change and where, the number that is written
+    "index is d": ("csr", lambda X, at, some: (X.indices, at), lambda X, some: X.shape[1]),
+    "index far": ("csr", lambda X, at, some: (X.indices, at), lambda X, some: 2**31 - 1 - some % 1000),
+    "index negative": ("csr", lambda X, at, some: (X.indices, at), lambda X, some: -1 - some % 1000),
+    "ids from 1": ("csr", lambda X, at, some: (X.indices, slice(None)), lambda X, some: X.indices + 1),
+    "indptr falls": ("csr", lambda X, at, some: (X.indptr, 1 + some % (X.shape[0] - 1)), lambda X, some: X.nnz + 5),
+    "indptr long": ("csr", lambda X, at, some: (X.indptr, -1), lambda X, some: X.nnz + 1 + some),
+    "indptr start": ("csr", lambda X, at, some: (X.indptr, 0), lambda X, some: -1 - some % 1000),
+    "columns of a csc": ("csc", lambda X, at, some: (X.indices, at), lambda X, some: X.shape[0] + some),
+    "rows of a coo": ("coo", lambda X, at, some: (X.coords[0], at), lambda X, some: X.shape[0] + some),
+}
+CASES = [case for case in MODELS if case.sparse]
+
 
 def spoil(X: sparse.csr_array, kind: str, rng: np.random.Generator) -> Any:
     """A copy of X with one thing wrong."""
-    X = X.copy()
-    at = int(rng.integers(X.nnz))
-    if kind == "index is d":
-        X.indices[at] = X.shape[1]
-    elif kind == "index far":
-        X.indices[at] = 2**31 - 1 - int(rng.integers(1000))
-    elif kind == "index negative":
-        X.indices[at] = -1 - int(rng.integers(1000))
-    elif kind == "ids from 1":
-        X.indices += 1
-    elif kind == "indptr falls":
-        X.indptr[int(rng.integers(1, X.shape[0]))] = X.nnz + 5
-    elif kind == "indptr long":
-        X.indptr[-1] = X.nnz + int(rng.integers(1, 10**6))
-    elif kind == "indptr start":
-        X.indptr[0] = -int(rng.integers(1, 1000))
-    elif kind == "columns of a csc":
-        X = X.tocsc()
-        X.indices[at] = X.shape[0] + int(rng.integers(10**6))
-    elif kind == "rows of a coo":
-        X = X.tocoo()
-        X.coords[0][at] = X.shape[0] + int(rng.integers(10**6))
-    return X
-
-
-KINDS = (
-    "index is d",
-    "index far",
-    "index negative",
-    "ids from 1",
-    "indptr falls",
-    "indptr long",
-    "indptr start",
-    "columns of a csc",
-    "rows of a coo",
-)
-
-
-def cases() -> list[Any]:
-    """One setting of every estimator that takes sparse data, and all settings of those with several solvers."""
-    return [case for case in MODELS if case.sparse]
+    form, find, write = KINDS[kind]
+    bad, at, some = X.copy().asformat(form), int(rng.integers(X.nnz)), int(rng.integers(10**6))
+    array, place = find(bad, at, some)
+    array[place] = write(bad, some)
+    return bad
 
 
 def calls(case: Any, X: Any) -> Iterator[tuple[str, Any]]:
@@ -72,8 +49,8 @@ def attack(count: int, seed: int = 0) -> Iterator[tuple[str, str]]:
     """Yield the attempt and its fault or "", this many times: estimators in turn, kinds in turn."""
     rng = np.random.default_rng(seed)
     for tried in range(count // 2):
-        case = cases()[tried % len(cases())]
-        kind = KINDS[(tried + tried // len(cases())) % len(KINDS)]
+        case = CASES[tried % len(CASES)]
+        kind = list(KINDS)[(tried + tried // len(CASES)) % len(KINDS)]
         _, good = remove_middle(case, table()[0])
         some = list(calls(case, spoil(good, kind, rng)))
         for name, call in [some[0], some[1 + int(rng.integers(len(some) - 1))]]:
