@@ -15,16 +15,7 @@ from .test_everyone import OTHERS, make
 
 X, y = table()
 NAMES = [f"c{j}" for j in range(8)]
-METHODS = (
-    "transform",
-    "predict",
-    "predict_proba",
-    "score_samples",
-    "score",
-    "impute",
-    "inverse_transform",
-    "sample",
-)
+METHODS = ("transform", "predict", "predict_proba", "score_samples", "score", "impute", "inverse_transform", "sample")
 
 
 def change_cell(value, at=(3, 7)):
@@ -41,29 +32,39 @@ def refuse(case, match, bad=X, groups=y, **options):
     return str(why.value)
 
 
-@those(nan=False)
-def test_nan(case):
-    message = refuse(case, r"X\[3, 7\] is nan", change_cell(np.nan))
-    assert "impute" in message or "PPCA" in message
+def hold(kind, bad, folder):
+    """The array as it is, with all cells stored, in a file, or as a dask array."""
+    if kind == "stored":
+        return sparse.csr_array(bad)
+    if kind == "dask array":
+        return pytest.importorskip("dask.array").from_array(bad, chunks=(50, 8))
+    if kind == "file":
+        np.save(folder / "x.npy", bad)
+    return folder / "x.npy" if kind == "file" else bad
 
 
-@those(sparse=True, completes=False)
-def test_nan_in_stored_values(case):
-    bad = sparse.csr_array(change_cell(np.nan))
-    assert bad.nnz == X.size
-    refuse(case, r"X\[3, 7\] is nan", bad)
+def skip_unless_taken(case, kind):
+    if (kind == "stored" and not case.sparse) or (kind in ("file", "dask array") and not case.streams):
+        pytest.skip(f"takes no {kind}")
 
 
 @every
-@pytest.mark.parametrize("value", [np.inf, -np.inf])
-def test_infinity(case, value):
-    message = refuse(case, r"X\[3, 7\] is -?inf", change_cell(value))
-    assert case.model in message
+@pytest.mark.parametrize("kind", ["array", "stored"])
+def test_nan(case, kind, tmp_path):
+    skip_unless_taken(case, kind)
+    if case.nan and (kind == "array" or case.completes):
+        pytest.skip("takes it for a hole")
+    message = refuse(case, r"X\[3, 7\] is nan", hold(kind, change_cell(np.nan), tmp_path))
+    assert "impute" in message or "PPCA" in message
 
 
-@those(sparse=True)
-def test_infinity_in_stored_values(case):
-    refuse(case, r"X\[3, 7\] is inf", sparse.csr_array(change_cell(np.inf)))
+@every
+@pytest.mark.parametrize("kind", ["array", "stored", "file", "dask array"])
+def test_infinity(case, kind, tmp_path):
+    skip_unless_taken(case, kind)
+    assert case.model in refuse(case, r"X\[3, 7\] is inf", hold(kind, change_cell(np.inf), tmp_path))
+    if kind == "array":
+        refuse(case, r"X\[3, 7\] is -inf", change_cell(-np.inf))
 
 
 @every
@@ -73,32 +74,13 @@ def test_infinity_in_a_late_block(case, small_blocks):
     refuse(case, r"X\[641, 2\] is inf", many, groups)
 
 
-@those(streams=True)
-def test_infinity_in_a_file(case, tmp_path):
-    np.save(tmp_path / "x.npy", change_cell(np.inf))
-    refuse(case, r"X\[3, 7\] is inf", tmp_path / "x.npy")
-
-
-@those(streams=True)
-def test_infinity_in_a_dask_array(case):
-    da = pytest.importorskip("dask.array")
-    refuse(case, r"X\[3, 7\] is inf", da.from_array(change_cell(np.inf), chunks=(50, 8)))
-
-
 @every
-def test_infinity_in_new_rows(case):
+def test_infinity_and_nan_in_new_rows(case):
     model = case.get_fitted()
-    for method in row_methods(model):
-        with pytest.raises(ValueError, match=r"X\[3, 7\] is inf"):
-            getattr(model, method)(change_cell(np.inf))
-
-
-@those(nan=False)
-def test_nan_in_new_rows(case):
-    model = case.get_fitted()
-    for method in row_methods(model):
-        with pytest.raises(ValueError, match=r"X\[3, 7\] is nan"):
-            getattr(model, method)(change_cell(np.nan))
+    for value in (np.inf,) if case.nan else (np.inf, np.nan):
+        for method in row_methods(model):
+            with pytest.raises(ValueError, match=rf"X\[3, 7\] is {value}"):
+                getattr(model, method)(change_cell(value))
 
 
 @those(nan=True, alone=False)
@@ -107,19 +89,15 @@ def test_a_column_of_nan(case):
 
 
 @every
-def test_a_table_of_nan_alone(case):
+def test_a_table_of_nan_alone(case, tmp_path):
     """Nothing is known: refused by the first cell where NaN is, by the whole where NaN is a hole."""
     nothing = np.full_like(X, np.nan)
     words = r"\(240, 8\) has no known cell.*Give at least one" if case.nan else r"X\[0, 0\] is nan"
     refuse(case, words, nothing)
     refuse(case, words, nothing.astype(np.float32))
     refuse(case, words, pl.DataFrame(nothing))
-
-
-@those(nan=True, streams=True)
-def test_a_file_of_nan_alone(case, tmp_path):
-    np.save(tmp_path / "x.npy", np.full_like(X, np.nan))
-    refuse(case, "has no known cell", tmp_path / "x.npy")
+    if case.nan and case.streams:
+        refuse(case, "has no known cell", hold("file", nothing, tmp_path))
 
 
 @every
@@ -128,14 +106,6 @@ def test_none(case):
     assert case.model in message and "Pass an array" in message
     with pytest.raises(twofold.InputError, match="X is None"):
         getattr(case.get_fitted(), row_methods(case.get_fitted())[0])(None)
-
-
-@every
-def test_three_dimensions(case):
-    """Tables alone: pictures (n, h, w) are for networks, see below."""
-    message = refuse(case, r"shape \(2, 240, 8\), dim 3", np.stack([X, X]), y[:2])
-    assert case.model in message and "reshape(len(X), -1)" in message
-    refuse(case, "dim 3", np.stack([X, X]).tolist(), y[:2])
 
 
 TABLES = {
@@ -201,8 +171,8 @@ def test_none_and_text_for_models_that_are_not_in_the_registry(name):
 @those(weights=True)
 def test_weights(case):
     w = np.ones(len(X))
-    refuse(case, r"sample_weight\[4\] is -1", sample_weight=np.where(np.arange(len(X)) == 4, -1.0, w))
-    refuse(case, r"sample_weight\[4\] is nan", sample_weight=np.where(np.arange(len(X)) == 4, np.nan, w))
+    for bad in (-1, np.nan):
+        refuse(case, rf"sample_weight\[4\] is {bad}", sample_weight=np.where(np.arange(len(X)) == 4, bad, w))
     refuse(case, r"\(239,\)", sample_weight=w[:-1])
     refuse(case, "zero everywhere", sample_weight=0 * w)
 
@@ -231,26 +201,17 @@ def test_one_row(case):
 
 
 @every
-def test_shapes(case):
+def test_what_is_no_table_of_numbers(case):
+    """Pictures (n, h, w) are for networks, see above."""
+    message = refuse(case, r"shape \(2, 240, 8\), dim 3", np.stack([X, X]), y[:2])
+    assert case.model in message and "reshape(len(X), -1)" in message
+    refuse(case, "dim 3", np.stack([X, X]).tolist(), y[:2])
     refuse(case, "1D|dimension|Reshape", X[0])
-    refuse(case, "dim", np.stack([X, X]))
     refuse(case, "0 sample", X[:0], y[:0])
     refuse(case, "0 feature", X[:, :0])
-
-
-@every
-def test_words(case):
-    refuse(case, "string|numeric|convert", np.full(X.shape, "word"))
-    refuse(case, "string|numeric|convert", np.full(X.shape, "word", dtype=object))
-
-
-@every
-def test_complex_numbers(case):
+    for kind in (str, object):
+        refuse(case, "string|numeric|convert", np.full(X.shape, "word", dtype=kind))
     refuse(case, "[Cc]omplex", X + 1j)
-
-
-@every
-def test_a_lazy_frame(case):
     refuse(case, "collect", pl.DataFrame(X).lazy())
 
 
@@ -268,39 +229,26 @@ def test_files_that_are_no_tables(case, tmp_path):
     (tmp_path / "short.npy").write_bytes(b"\x93NUMPY")
     (tmp_path / "bad.parquet").write_bytes(b"PAR1")
     pl.DataFrame({"a": [1.0, 2.0], "name": ["x", "y"]}).write_parquet(tmp_path / "names.parquet")
-    expected = {
-        "cube.npy": r"\(2, 2, 2\)",
-        "words.npy": "number",
-        "short.npy": "readable",
-        "bad.parquet": "readable",
-    }
+    expected = {"cube.npy": r"\(2, 2, 2\)", "words.npy": "number", "short.npy": "readable", "bad.parquet": "readable"}
     expected |= {"names.parquet": "name", "missing.npy": "no such file", "table.csv": r"must end in \.npy, \.parquet"}
     for name, match in expected.items():
         assert name in refuse(case, match, tmp_path / name)
 
 
 @every
-def test_other_columns_than_at_fit(case):
+@pytest.mark.parametrize("kind", ["array", "file"])
+def test_other_columns_than_at_fit(case, kind, tmp_path):
+    skip_unless_taken(case, kind)
     model = case.get_fitted()
     for method in row_methods(model):
         with pytest.raises(ValueError, match=r"7 features.*expecting 8"):
-            getattr(model, method)(X[:, :7])
-
-
-@those(streams=True)
-def test_other_columns_in_a_file(case, tmp_path):
-    np.save(tmp_path / "x.npy", X[:, :7])
-    model = case.get_fitted()
-    for method in row_methods(model):
-        with pytest.raises(ValueError, match=r"7 features.*expecting 8"):
-            getattr(model, method)(tmp_path / "x.npy")
+            getattr(model, method)(hold(kind, X[:, :7], tmp_path))
 
 
 @those(streams=True)
 def test_other_names_in_a_file(case, tmp_path):
-    names = [f"c{j}" for j in range(8)]
-    pl.DataFrame(X, schema=names).write_parquet(tmp_path / "fit.parquet")
-    pl.DataFrame(X, schema=names[::-1]).write_parquet(tmp_path / "new.parquet")
+    pl.DataFrame(X, schema=NAMES).write_parquet(tmp_path / "fit.parquet")
+    pl.DataFrame(X, schema=NAMES[::-1]).write_parquet(tmp_path / "new.parquet")
     model = case.fit(tmp_path / "fit.parquet", y)
     for method in row_methods(model):
         with pytest.raises(ValueError, match="feature names"):
@@ -353,14 +301,10 @@ def test_targets_of_another_length_than_the_file(case, tmp_path):
     refuse(case, "inconsistent|length|rows", tmp_path / "x.npy", y[:-1])
 
 
-@those(nan=True)
-def test_closed_form_and_rules_say_that_holes_are_in_the_way(case):
-    if case.model == "PCA":
-        refuse(case, "missing.*impute", with_holes(X), n_components="mle")
-    elif case.model == "PPCA":
-        refuse(case, "missing.*em", with_holes(X), solver="closed")
-    else:
-        pytest.skip("has neither")
+def test_closed_form_and_rules_say_that_holes_are_in_the_way():
+    for model, match in ((twofold.PCA("mle"), "missing.*impute"), (twofold.PPCA(2, solver="closed"), "missing.*em")):
+        with pytest.raises(twofold.InputError, match=match):
+            model.fit(with_holes(X))
 
 
 @pytest.mark.parametrize("column", ["constant", "repeated"])
