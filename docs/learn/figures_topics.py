@@ -37,8 +37,8 @@ def topics_lsa() -> Figure:
     return plots.documents_figure(at, groups, {str(words[j]): loadings[j] * scale for j in far})
 
 
-def topics_em() -> Figure:
-    """Bars on a grid of 25 words are the topics; documents mix a few of them; EM finds the bars."""
+def topics_bars() -> Figure:
+    """Bars on a grid of 25 words are the topics; documents mix a few of them; PLSA finds the bars."""
     rng = RNG(0)
     bars = np.zeros((10, 5, 5))
     for c in range(5):

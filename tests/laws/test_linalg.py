@@ -204,9 +204,55 @@ def test_power_iteration_finds_negative_eigenvalues_and_pairs(spectrum, seed):
     np.testing.assert_allclose(power_iteration(A, random_state=seed)[0], expected[:1], atol=1e-9 * size)
 
 
-def test_power_iteration_says_when_eigenvalues_are_too_close():
-    with pytest.warns(ConvergenceWarning, match="max_iter=5"):
-        power_iteration(np.diag([1.0, 0.999, 0.5]), max_iter=5, random_state=0)
+@pytest.mark.parametrize("gap", [1e-3, 1e-6])
+def test_power_iteration_says_when_eigenvalues_are_too_close(gap):
+    """The residual is small long before the vector is right: 1e-6 of λ for any mixture of both vectors."""
+    with pytest.warns(ConvergenceWarning, match="max_iter=100 steps"):
+        power_iteration(np.diag([1.0, 1 - gap, 0.5]), max_iter=100, random_state=0)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 10_000), st.sampled_from([0.5, 0.9, 0.97]))
+def test_a_power_iteration_without_a_warning_has_the_vectors(seed, ratio):
+    rng = np.random.default_rng(seed)
+    Q, _ = np.linalg.qr(rng.normal(size=(5, 5)))
+    A = (Q * [1.0, ratio, ratio**2, -0.1, 0.05]) @ Q.T
+    _, vectors = power_iteration(A, 2, max_iter=100_000, random_state=seed)
+    np.testing.assert_allclose(np.abs(np.sum(vectors * Q[:, :2], axis=0)), 1.0, atol=1e-9)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 10_000))
+def test_power_iteration_of_a_matrix_that_is_not_symmetric(seed):
+    rng = np.random.default_rng(seed)
+    S = rng.normal(size=(5, 5)) + 3 * np.eye(5)
+    A = S @ np.diag([5.0, -3.0, 2.0, 1.0, 0.5]) @ np.linalg.inv(S)
+    values, vectors = power_iteration(A, 3, random_state=seed)
+    size = np.linalg.norm(A, 2) * np.linalg.cond(S)
+    np.testing.assert_allclose(values, [5, -3, 2], atol=1e-5 * size)
+    np.testing.assert_allclose(A @ vectors, vectors * values, atol=1e-5 * size)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=0), 1.0)
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, sparse.csr_array, aslinearoperator])
+def test_power_iteration_needs_no_symmetry(wrap):
+    A = np.array([[3.0, 5.0], [0.0, 1.0]])
+    values, vectors = power_iteration(wrap(A), 2, random_state=0)
+    np.testing.assert_allclose(values, [3, 1], atol=1e-5)
+    np.testing.assert_allclose(A @ vectors, vectors * values, atol=1e-5)
+
+
+@pytest.mark.parametrize("A", [[[0.0, -2.0], [2.0, 0.0]], [[1.0, 5.0], [0.0, -1.0]]])
+def test_power_iteration_refuses_two_eigenvalues_of_one_size(A):
+    with pytest.raises(InputError, match="two of its eigenvalues"):
+        power_iteration(A, max_iter=200, random_state=0)
+
+
+def test_power_iteration_gives_its_path():
+    """The angle to the first vector falls by |λ₂/λ₁| a step."""
+    _, _, path = power_iteration(np.diag([2.0, 1.0]), 1, random_state=0, return_path=True)
+    tangents = np.abs(path[0][:, 1] / path[0][:, 0])
+    np.testing.assert_allclose(tangents[1:] / tangents[:-1], 0.5, rtol=1e-6)
 
 
 # ---- threshold and projection ------------------------------------------------------------------------------------
