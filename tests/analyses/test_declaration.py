@@ -18,7 +18,7 @@ from twofold.cli.command import make_command, option_name, speller_for
 from twofold.core.checks import InputError
 from twofold.core.declaration import REQUIRED, Flag, read_meanings, read_parameters
 from twofold.core.spelling import spell_parameters
-from twofold.lab.methods.setting import control
+from twofold.lab.methods.setting import control_of
 
 VERBS = app.ANALYSES
 
@@ -44,7 +44,7 @@ def check_faces(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
         if own.default not in (REQUIRED, None, False, ()):
             assert f"[default: {own.default:g}]" if isinstance(own.default, float) else f"{own.default}]" in shown
         assert name in read_meanings(analyze)  # what help() and the reference show
-        declared = control(analyze, name)
+        declared = control_of(analyze, name)
         assert declared.about == spell_parameters(own.meaning, lambda name, value: name.replace("_", " "))
         assert set(own.choices) <= set(declared.choices)
 
@@ -109,7 +109,7 @@ def test_all_follows_a_change_of_the_declaration(monkeypatch, sentence, default,
     monkeypatch.setattr(app, "OTHERS", ())
     shown = read_help("find", monkeypatch)
     assert sentence in shown and f"See -c. [short, long] [default: {default}]" in shown
-    assert control(find, "count").about == sentence and control(find, "way").default == default
+    assert control_of(find, "count").about == sentence and control_of(find, "way").default == default
     assert sentence in find.__doc__ and "Seed of all random numbers." in find.__doc__
     assert find("x.csv").code.splitlines()[2] == f"answer = analyses.find('x.csv', count=7, way='{default}', seed=0)"
     find("x.csv", largest)

@@ -185,7 +185,7 @@ def test_a_cancelled_run_ends_at_once(id):
 @pytest.mark.parametrize("id", [method.id for method in catalog() if "table" in method.kinds])
 def test_a_selection_of_rows_is_fitted_alone(id):
     rows, frames, data = list(range(0, 150, 2)), Frames(), bundled("wine")
-    few = {one.name: 2 for one in find(id).settings if one.name in ("n_clusters", "n_components")}
+    few = {one.name: 2 for one in find(id).controls.values() if one.name in ("n_clusters", "n_components")}
     result = find(id).run(data, QUICK.get(id, {}) | few, frames, rows)
     names: dict = {}
     exec(result.script, names)
@@ -206,7 +206,7 @@ def test_settings_are_checked_and_explained(id):
         assert free or one["about"] == meaning
     with pytest.raises(InputError, match="has no setting"):
         method.check({"nonsense": 1})
-    for one in method.settings:
+    for one in method.controls.values():
         if one.type in ("int", "float"):
             with pytest.raises(InputError):
                 method.check({one.name: "<b>"})

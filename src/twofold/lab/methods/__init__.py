@@ -1,7 +1,6 @@
 """The methods that can be watched: `catalog` lists them, `find` gives one by its id.
 
-Each family has a file, and in it a tuple ``METHODS``; see `method.py` for how to add one. Estimators are imported when
-a method runs, not here.
+Each family has a file; see `method.py` for how to add a method. Estimators are imported when a method runs, not here.
 """
 
 from __future__ import annotations
@@ -22,9 +21,10 @@ FAMILIES = (clusters, linear, completion, topics, words, atoms, pictures, sensin
 
 @cache
 def catalog() -> tuple[Method, ...]:
-    """All methods whose packages are installed, in the order in which they are offered."""
-    every = [method for family in FAMILIES for method in family.METHODS]
-    return tuple(method for method in every if not method.needs or find_spec(method.needs) is not None)
+    """List all methods whose packages are installed, in the order in which they are offered."""
+    classes = [one for family in FAMILIES for one in vars(family).values() if getattr(one, "family", "") and one.id]
+    methods = [one() for one in dict.fromkeys(classes)]
+    return tuple(method for method in methods if not method.needs or find_spec(method.needs) is not None)
 
 
 def preload() -> None:
@@ -36,7 +36,7 @@ def preload() -> None:
 
 
 def find(id: str) -> Method:
-    """The method of that id."""
+    """Return the method of that id."""
     known = {method.id: method for method in catalog()}
     if id not in known:
         near = difflib.get_close_matches(id, known, 1)

@@ -8,8 +8,8 @@ import numpy as np
 
 from twofold.lab.methods import tables
 from twofold.lab.methods.linear import BATCHES, fit_in_batches, variance_left_out
-from twofold.lab.methods.method import Data, Emit, Frame, Method, Values, as_float32
-from twofold.lab.methods.setting import Setting, control, seed, sweep_limit
+from twofold.lab.methods.method import Data, Emit, Frame, Method, Values, pack, start_frame
+from twofold.lab.methods.setting import Control, Setting, control, sweep_limit
 from twofold.lab.script import Script
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ class Tiles:
         self.X = script["X"]
         self.shape = data.pictures.shape[1:] if data.pictures is not None else script["patches"].shape[1:]
         self.rows = self.X[:: max(1, len(self.X) // MAX_CODED_ROWS)][:MAX_CODED_ROWS]
-        none = np.zeros((0, *self.shape), np.float32)
-        self.first: Frame = {"atoms": none, "usage": none[:, 0, 0]}, {"examples": len(self.X)}
+        none = {"atoms": np.zeros((0, *self.shape)), "usage": np.zeros(0)}
+        self.first = start_frame({}, none, examples=len(self.X))
 
     def frame(self, model: Any) -> Frame:
         codes = np.asarray(model.transform(self.rows))
@@ -45,8 +45,7 @@ class Tiles:
         usage = weight.sum(axis=0) / max(float(weight.sum()), 1e-300)
         rebuilt = np.asarray(model.inverse_transform(codes))
         error = float(((rebuilt - self.rows) ** 2).sum() / max(float((self.rows**2).sum()), 1e-300))
-        atoms = np.asarray(model.components_).reshape(-1, *self.shape)
-        return {"atoms": as_float32(atoms), "usage": as_float32(usage)}, {"error": error}
+        return pack(atoms=np.reshape(model.components_, (-1, *self.shape)), usage=usage), {"error": error}
 
 
 class Atoms(Method):
@@ -70,14 +69,8 @@ class Atoms(Method):
         if self.centered:
             script.do("X = X - X.mean(axis=1, keepdims=True)")
 
-    def build(self, script: Script, chosen: Values) -> Any:
-        params = self.parameters(chosen)
-        params["n_components"] = min(params["n_components"], *self.find_limits(script["X"]))
-        return script.build(self.estimator, params)
-
-    def find_limits(self, X: np.ndarray) -> tuple[int, ...]:
-        """Return the limits of the number of atoms."""
-        return (len(X),)
+    def find_limits(self, script: Script) -> tuple[int, ...]:
+        return (len(script["X"]),)
 
     def table(self, script: Script, data: Data, model: Any) -> pl.DataFrame:
         return tables.code_table(script, data, model, "atom")
@@ -89,31 +82,21 @@ class Atoms(Method):
         return parts_figure({f"{data.name}: {self.title}": atoms}, per_row=max(4, round(len(atoms) ** 0.5)))
 
 
-def _dictionary_controls(owner: str, *more: Setting) -> tuple[Setting, ...]:
+def _dictionary_controls(*more: Control) -> tuple[Control, ...]:
     return (
-        control(owner, "n_components", "atoms", default=64, min=2, max=256),
-        control(owner, "n_nonzero", "atoms a picture", default=4, max=20),
-        control(owner, "init", "start", default="noise"),
+        control("n_components", "atoms", default=64, min=2, max=256),
+        control("n_nonzero", "atoms a picture", default=4, max=20),
+        control("init", "start", default="noise"),
         *more,
         PATCH,
-        sweep_limit(owner, default=40),
-        seed(owner),
+        sweep_limit(default=40),
     )
 
 
 class KSVDMethod(Atoms):
     id, title, estimator, objective = "ksvd", "K-SVD", "KSVD", "half the squared error"
     compare = ("pca_pictures", "nmf_pictures", "online_dictionary")
-    settings = _dictionary_controls("KSVD")
-
-
-class OnlineDictionaryMethod(Atoms):
-    id, title, estimator = "online_dictionary", "Online dictionary", "OnlineDictionary"
-    objective = "half the mean squared error"
-    compare = ("ksvd",)
-    settings = _dictionary_controls(
-        "OnlineDictionary", control("OnlineDictionary", "batch_size", "signals a batch", max=4000, advanced=True)
-    )
+    settings = _dictionary_controls()
 
 
 class NMFPicturesMethod(Atoms):
@@ -122,12 +105,11 @@ class NMFPicturesMethod(Atoms):
     default_data = "digits"
     centered = False
     settings = (
-        control("NMF", "n_components", "parts", default=16, min=2, max=100),
-        control("NMF", "init", "start", default="random", choices=("random", "nndsvd", "nndsvda")),
-        control("NMF", "beta_loss", "loss", choices=("frobenius", "kullback-leibler")),
+        control("n_components", "parts", default=16, min=2, max=100),
+        control("init", "start", default="random", choices=("random", "nndsvd", "nndsvda")),
+        control("beta_loss", "loss", choices=("frobenius", "kullback-leibler")),
         PATCH,
-        sweep_limit("NMF", default=100),
-        seed("NMF"),
+        sweep_limit(default=100),
     )
 
 
@@ -136,14 +118,13 @@ class PCAPicturesMethod(Atoms):
     compare = ("nmf_pictures", "ksvd")
     default_data = "digits"
     settings = (
-        control("PCA", "n_components", "components", default=25, min=2, max=100),
+        control("n_components", "components", default=25, min=2, max=100),
         BATCHES,
         PATCH,
-        seed("PCA"),
     )
 
-    def find_limits(self, X: np.ndarray) -> tuple[int, ...]:
-        return X.shape
+    def find_limits(self, script: Script) -> tuple[int, ...]:
+        return script["X"].shape
 
     def fit(self, script: Script, model: Any, view: Any, emit: Emit, chosen: Values) -> None:
         fit_in_batches(script, model, view, emit, chosen["batches"])
@@ -152,4 +133,8 @@ class PCAPicturesMethod(Atoms):
         return variance_left_out(model, view)
 
 
-METHODS = (KSVDMethod(), NMFPicturesMethod(), PCAPicturesMethod(), OnlineDictionaryMethod())
+class OnlineDictionaryMethod(Atoms):
+    id, title, estimator = "online_dictionary", "Online dictionary", "OnlineDictionary"
+    objective = "half the mean squared error"
+    compare = ("ksvd",)
+    settings = _dictionary_controls(control("batch_size", "signals a batch", max=4000, advanced=True))

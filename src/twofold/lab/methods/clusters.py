@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from twofold.lab.methods import tables
-from twofold.lab.methods.method import Data, Frame, Method, Values, as_float32, as_uint8
-from twofold.lab.methods.setting import Setting, control, loop_controls, seed, sweep_limit
+from twofold.lab.methods.method import Data, Frame, Method, Values, as_bytes, pack, start_frame
+from twofold.lab.methods.setting import Setting, control, loop_controls, sweep_limit
 from twofold.lab.script import Name, Script
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ START = Setting(
 class Rows:
     """Rows in the plane: X itself if it has two columns, else its first two principal axes."""
 
-    def __init__(self, script: Script, data: Data, chosen: Values, cells: bool = False):
+    def __init__(self, script: Script, data: Data, chosen: Values):
         from twofold import PCA
 
         self.X, self.original = script["X"], script["table"]
@@ -50,21 +50,19 @@ class Rows:
             at, self.mean, self.plane = pca.transform(self.X), pca.mean_, pca.components_
             axes = [f"axis {c + 1} ({share:.0%})" for c, share in enumerate(pca.explained_variance_ratio_)]
         self.at = at
-        static = {"points": as_float32(at), "plane": as_float32(self.plane)}
         start = self.project(script["start"]) if "start" in script else np.zeros((0, 2))
-        nothing = {"labels": as_uint8(np.full(len(at), 255)), "centers": as_float32(start)}
-        meta = {"static": [*static], "axes": [*axes, ""][:2], "flat": d == 2 and cells}
-        self.first: Frame = static | nothing, meta
+        nothing = {"labels": as_bytes(np.full(len(at), 255)), "centers": start}
+        flat = d == 2 and script.names["cells"]
+        self.first = start_frame({"points": at, "plane": self.plane}, nothing, axes=[*axes, ""][:2], flat=flat)
 
     def project(self, centers: np.ndarray) -> np.ndarray:
         return (centers - self.mean) @ self.plane.T
 
     def frame(self, model: Any) -> Frame:
         centers = model.cluster_centers_ if hasattr(model, "cluster_centers_") else model.means_
-        arrays = {"labels": as_uint8(model.predict(self.X)), "centers": as_float32(self.project(centers))}
+        arrays = pack(labels=as_bytes(model.predict(self.X)), centers=self.project(centers))
         if hasattr(model, "weights_"):
-            arrays["weights"] = as_float32(model.weights_)
-            arrays["covariances"] = as_float32(self.plane @ full_covariances(model) @ self.plane.T)
+            arrays |= pack(weights=model.weights_, covariances=self.plane @ full_covariances(model) @ self.plane.T)
         return arrays, {}
 
 
@@ -86,9 +84,10 @@ class Points(Method):
     family, view, view_class = "clusters", "points", Rows
     default_data = "digits"
     start_parameter: ClassVar[str] = ""  # takes the first centers
+    metric: ClassVar[str] = ""  # "euclidean": every row is nearest to its own center, so that cells can be drawn
 
     def prepare(self, script: Script, data: Data, chosen: Values) -> None:
-        script.names["table"] = script["X"]
+        script.names |= {"table": script["X"], "cells": chosen.get("metric", self.metric) == "euclidean"}
         tables.standardize(script, data, chosen["standardize"])
         if chosen["space"] == "plane" and script["X"].shape[1] > 2:
             script.use("twofold", "PCA")
@@ -102,9 +101,8 @@ class Points(Method):
         if k <= n and not np.isnan(script["X"]).any():
             script.do(f"start = X[np.random.default_rng({chosen['random_state']}).choice({n}, {k}, replace=False)]")
 
-    def build(self, script: Script, chosen: Values) -> Any:
-        start = {self.start_parameter: Name("start")} if "start" in script else {}
-        return script.build(self.estimator, self.parameters(chosen) | start)
+    def parameters(self, script: Script, chosen: Values) -> dict[str, Any]:
+        return super().parameters(script, chosen) | ({self.start_parameter: Name("start")} if "start" in script else {})
 
     def table(self, script: Script, data: Data, model: Any) -> pl.DataFrame:
         return tables.result_table(script, data, {"cluster": np.asarray(model.predict(script["X"]))})
@@ -133,34 +131,15 @@ class Points(Method):
 class KMeansMethod(Points):
     id, title, estimator, objective = "kmeans", "k-means", "KMeans", "cost"
     compare = ("gaussian_mixture", "kmedoids")
-    start_parameter = "init"
+    start_parameter, metric = "init", "euclidean"
     fixed: ClassVar[Values] = {"n_init": 1}
     settings = (
-        control("KMeans", "n_clusters", "clusters", default=10, max=30, about="Number of centers."),
+        control("n_clusters", "clusters", default=10, max=30, about="Number of centers."),
         START,
         SPACE,
         tables.STANDARDIZE,
-        *loop_controls("KMeans"),
+        *loop_controls(),
     )
-
-    def make_view(self, script: Script, data: Data, chosen: Values) -> Rows:
-        return Rows(script, data, chosen, cells=True)
-
-
-class KMedoidsMethod(Points):
-    id, title, estimator, objective = "kmedoids", "k-medoids", "KMedoids", "sum of distances"
-    compare = ("kmeans",)
-    settings = (
-        control("KMedoids", "n_clusters", "clusters", default=10, max=30),
-        control("KMedoids", "metric", choices=("euclidean", "manhattan", "chebyshev", "cosine")),
-        SPACE,
-        tables.STANDARDIZE,
-        sweep_limit("KMedoids"),
-        seed("KMedoids"),
-    )
-
-    def make_view(self, script: Script, data: Data, chosen: Values) -> Rows:
-        return Rows(script, data, chosen, cells=chosen["metric"] == "euclidean")
 
 
 class GaussianMixtureMethod(Points):
@@ -169,13 +148,25 @@ class GaussianMixtureMethod(Points):
     compare = ("kmeans", "mixture_of_ppca")
     start_parameter = "means_init"
     settings = (
-        control("GaussianMixture", "n_components", "components", default=10, max=30, about="Number of components."),
-        control("GaussianMixture", "covariance_type", "shape", choices=("full", "tied", "diag", "spherical")),
+        control("n_components", "components", default=10, max=30, about="Number of components."),
+        control("covariance_type", "shape", choices=("full", "tied", "diag", "spherical")),
         START,
         SPACE,
         tables.STANDARDIZE,
-        control("GaussianMixture", "reg_covar", max=100, log=True, advanced=True),
-        *loop_controls("GaussianMixture", tol=1e-4, max_iter=300),
+        control("reg_covar", max=100, log=True, advanced=True),
+        *loop_controls(tol=1e-4, max_iter=300),
+    )
+
+
+class KMedoidsMethod(Points):
+    id, title, estimator, objective = "kmedoids", "k-medoids", "KMedoids", "sum of distances"
+    compare = ("kmeans",)
+    settings = (
+        control("n_clusters", "clusters", default=10, max=30),
+        control("metric", choices=("euclidean", "manhattan", "chebyshev", "cosine")),
+        SPACE,
+        tables.STANDARDIZE,
+        sweep_limit(),
     )
 
 
@@ -184,12 +175,9 @@ class MixtureOfPPCAMethod(Points):
     objective = "mean negative log-likelihood"
     compare = ("gaussian_mixture",)
     settings = (
-        control("MixtureOfPPCA", "n_components", "components", default=10, max=30),
-        control("MixtureOfPPCA", "n_latent", "directions each", max=20),
+        control("n_components", "components", default=10, max=30),
+        control("n_latent", "directions each", max=20),
         replace(SPACE, default="all columns"),
         tables.STANDARDIZE,
-        *loop_controls("MixtureOfPPCA"),
+        *loop_controls(),
     )
-
-
-METHODS = (KMeansMethod(), GaussianMixtureMethod(), KMedoidsMethod(), MixtureOfPPCAMethod())

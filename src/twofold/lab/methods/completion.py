@@ -8,8 +8,8 @@ import numpy as np
 
 from twofold.core.checks import InputError
 from twofold.lab.methods import tables
-from twofold.lab.methods.method import Data, Frame, Method, Result, Values, as_float32
-from twofold.lab.methods.setting import Setting, control, loop_controls, seed, sweep_limit
+from twofold.lab.methods.method import Data, Frame, Method, Result, Values, pack, start_frame
+from twofold.lab.methods.setting import Setting, control, loop_controls, sweep_limit
 from twofold.lab.script import Name, Script
 
 if TYPE_CHECKING:
@@ -47,12 +47,11 @@ class Cells:
         at = np.ix_(self.rows, self.cols)
         self.seen = shown[at]
         names = tables.column_names(data, self.X.shape[1]) if ordered else []
-        static = {"truth": as_float32(self.X[at]), "hidden": self.hidden[at].astype(np.uint8)}
-        static |= {"rows": self.rows.astype(np.int32)} if ordered else {}
-        start = {"filled": as_float32(self.seen), "singular": np.zeros(0, np.float32)}
+        static = {"truth": self.X[at], "hidden": self.hidden[at]} | ({"rows": self.rows} if ordered else {})
         whole = script["rows"] if "rows" in script else range(len(self.X))
         meta = {"columns": [names[j] for j in self.cols] if names else [], "rows": [whole[i] for i in self.rows]}
-        self.first: Frame = static | start, {"static": [*static], "baseline": self.baseline, **meta}
+        start = {"filled": self.seen, "singular": np.zeros(0)}
+        self.first = start_frame(static, start, baseline=self.baseline, **meta)
 
     def judge(self, filled: np.ndarray) -> float:
         """Return the root mean square error in the hidden cells, in standard deviations of their columns."""
@@ -62,10 +61,7 @@ class Cells:
     def frame(self, model: Any) -> Frame:
         filled = fill_all(model, self.X.shape)
         at = filled[np.ix_(self.rows, self.cols)]
-        arrays = {
-            "filled": as_float32(np.where(np.isnan(self.seen), at, self.seen)),
-            "singular": as_float32(singular_values(model)),
-        }
+        arrays = pack(filled=np.where(np.isnan(self.seen), at, self.seen), singular=singular_values(model))
         return arrays, {"error": self.judge(filled), "baseline": self.baseline}
 
 
@@ -102,12 +98,11 @@ class Matrix(Method):
         script.do("shown = np.where(hidden, np.nan, X)")
         script.names["normalize"] = data.kind == "table" and tables.needs_scale(script["X"], data, "auto")
 
-    def build(self, script: Script, chosen: Values) -> Any:
-        scaled = {"normalize": "column"} if script["normalize"] else {}
-        params = self.parameters(chosen) | scaled
-        if params.get("n_components") is not None:
-            params["n_components"] = min(params["n_components"], *script["X"].shape)
-        return script.build(self.estimator, params)
+    def parameters(self, script: Script, chosen: Values) -> dict[str, Any]:
+        return super().parameters(script, chosen) | ({"normalize": "column"} if script["normalize"] else {})
+
+    def find_limits(self, script: Script) -> tuple[int, ...]:
+        return script["X"].shape
 
     def table(self, script: Script, data: Data, model: Any) -> pl.DataFrame:
         whole = np.where(np.isnan(script["X"]), fill_all(model, script["X"].shape), script["X"])
@@ -128,9 +123,22 @@ class SVTMethod(Matrix):
     compare = ("als", "soft_impute")
     settings = (
         HIDE,
-        control("SVT", "tau", "threshold", min=0, max=1e6, log=True),
-        control("SVT", "step", min=0.01, max=100, log=True, advanced=True),
-        *loop_controls("SVT", tol=1e-3, max_iter=200),
+        control("tau", "threshold", min=0, max=1e6, log=True),
+        control("step", min=0.01, max=100, log=True, advanced=True),
+        *loop_controls(tol=1e-3, max_iter=200),
+    )
+
+
+class ALSMethod(Matrix):
+    id, title, estimator, objective = "als", "Alternating least squares", "ALS", "squared error and ridge"
+    compare = ("svt", "soft_impute")
+    settings = (
+        HIDE,
+        control("n_components", "factors", default=5, max=60),
+        control("reg", "penalty", default=0.1, max=10, log=True),
+        control("biases", advanced=True),
+        control("nonnegative", advanced=True),
+        *loop_controls(tol=1e-5, max_iter=200),
     )
 
 
@@ -140,10 +148,10 @@ class SoftImputeMethod(Matrix):
     compare = ("svt", "als")
     settings = (
         HIDE,
-        control("SoftImpute", "reg", "penalty", max=1e6, log=True),
-        control("SoftImpute", "n_components", "components at most", max=100),
-        control("SoftImpute", "center", "take off means", default=True, advanced=True),
-        *loop_controls("SoftImpute"),
+        control("reg", "penalty", max=1e6, log=True),
+        control("n_components", "components at most", max=100),
+        control("center", "take off means", default=True, advanced=True),
+        *loop_controls(),
     )
 
 
@@ -152,8 +160,8 @@ class SVPMethod(Matrix):
     compare = ("svd_impute", "als")
     settings = (
         HIDE,
-        control("SVP", "n_components", "rank", default=3, max=60),
-        *loop_controls("SVP", tol=1e-5, max_iter=300),
+        control("n_components", "rank", default=3, max=60),
+        *loop_controls(tol=1e-5, max_iter=300),
     )
 
 
@@ -162,21 +170,8 @@ class SVDImputeMethod(Matrix):
     compare = ("svp", "als")
     settings = (
         HIDE,
-        control("SVDImpute", "n_components", "rank", default=3, max=60),
-        *loop_controls("SVDImpute", tol=1e-5, max_iter=300),
-    )
-
-
-class ALSMethod(Matrix):
-    id, title, estimator, objective = "als", "Alternating least squares", "ALS", "squared error and ridge"
-    compare = ("svt", "soft_impute")
-    settings = (
-        HIDE,
-        control("ALS", "n_components", "factors", default=5, max=60),
-        control("ALS", "reg", "penalty", default=0.1, max=10, log=True),
-        control("ALS", "biases", advanced=True),
-        control("ALS", "nonnegative", advanced=True),
-        *loop_controls("ALS", tol=1e-5, max_iter=200),
+        control("n_components", "rank", default=3, max=60),
+        *loop_controls(tol=1e-5, max_iter=300),
     )
 
 
@@ -190,13 +185,13 @@ class Items:
         titles, self.counts = np.unique(script["ratings"].get_column("item").to_numpy(), return_counts=True)
         self.titles = [str(title) for title in titles]
         self.last = np.zeros((len(self.titles), 2))
-        static = {"counts": as_float32(self.counts)}
-        self.first: Frame = {**static, "items": as_float32(self.last)}, {"static": ["counts"], "titles": self.titles}
+        static = {"counts": self.counts.astype(float)}
+        self.first = start_frame(static, {"items": self.last}, titles=self.titles)
 
     def frame(self, model: Any) -> Frame:
         model = getattr(model, "model_", model)
         self.last = tables.turn_to(self.last, project_items(model.components_.T, np.sqrt(self.counts)))
-        return {"items": as_float32(self.last)}, {}
+        return pack(items=self.last), {}
 
 
 def project_items(Z: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -215,10 +210,9 @@ class RecommenderMethod(Method):
     default_data = "ratings"
     call = "model.fit(ratings)"
     settings = (
-        control("Recommender", "model", default="ALS", choices=("ALS", "SVDPlusPlus", "ImplicitALS")),
-        control("ALS", "n_components", "factors", default=10, min=2, max=100),
-        sweep_limit("ALS", default=40),
-        seed("Recommender"),
+        control("model", default="ALS", choices=("ALS", "SVDPlusPlus", "ImplicitALS")),
+        control("n_components", "factors", owner="ALS", default=10, min=2, max=100),
+        sweep_limit(owner="ALS", default=40),
     )
 
     def build(self, script: Script, chosen: Values) -> Any:
@@ -263,6 +257,3 @@ class RecommenderMethod(Method):
         """Find titles that hold a text."""
         titles = [title for title in result.view.titles if str(text).casefold() in title.casefold()]
         return {"titles": titles[:MAX_TITLES]}
-
-
-METHODS = (SVTMethod(), ALSMethod(), SoftImputeMethod(), SVPMethod(), SVDImputeMethod(), RecommenderMethod())

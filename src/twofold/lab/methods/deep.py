@@ -14,8 +14,8 @@ import numpy as np
 from twofold.core.checks import InputError
 from twofold.lab.methods import tables
 from twofold.lab.methods.linear import Axes, rebuild_row
-from twofold.lab.methods.method import Data, Emit, Frame, Method, Result, Values, as_float32, as_uint8, last_objective
-from twofold.lab.methods.setting import Setting, control, seed
+from twofold.lab.methods.method import Data, Emit, Frame, Method, Result, Values, last_objective, pack, start_frame
+from twofold.lab.methods.setting import Control, Setting, control
 from twofold.lab.script import Script
 
 if TYPE_CHECKING:
@@ -60,17 +60,20 @@ SHAPES = {
 }
 
 
-def training_controls(owner: str, epochs: int, rate: float, batch: int) -> tuple[Setting, ...]:
+def training_controls(epochs: int, rate: float, batch: int) -> tuple[Control, ...]:
     step: dict[str, Any] = {"default": rate, "min": 1e-5, "max": 0.1, "log": True, "advanced": True}
     return (
-        control(owner, "max_iter", "epochs", default=epochs, max=2000, about="Epochs."),
-        control(owner, "learning_rate_init", "first step", **step),
-        control(owner, "batch_size", "rows a step", default=batch, max=2000, advanced=True),
-        seed(owner),
+        control("max_iter", "epochs", default=epochs, max=2000, about="Epochs."),
+        control("learning_rate_init", "first step", **step),
+        control("batch_size", "rows a step", default=batch, max=2000, advanced=True),
     )
 
 
-def as_bytes(pictures: np.ndarray, limits: tuple[float, float]) -> np.ndarray:
+def two_layers(chosen: Values) -> dict[str, Any]:
+    return {"hidden_layer_sizes": (chosen["units"], max(1, chosen["units"] // 2))}
+
+
+def as_gray(pictures: np.ndarray, limits: tuple[float, float]) -> np.ndarray:
     """Convert pictures to bytes from black to white."""
     low, high = limits
     return np.clip(np.rint((pictures - low) / max(high - low, 1e-300) * 255), 0, 255).astype(np.uint8)
@@ -83,18 +86,15 @@ class Plane:
         self.X, self.shape = script["X"], () if data.pictures is None else data.pictures.shape[1:]
         self.limits = float(np.nanmin(self.X)), float(np.nanmax(self.X))
         self.target = script.names.get("y")
-        static = {"colors": as_uint8(tables.class_colors(script))}
-        names = [str(name) for name in data.target_names]
-        self.first: Frame = (
-            {**static, "points": np.zeros((len(self.X), 2), np.float32)},
-            {"static": [*static], "target_names": names, "columns": tables.column_names(data, self.X.shape[1])},
-        )
+        names, columns = [str(name) for name in data.target_names], tables.column_names(data, self.X.shape[1])
+        static, points = {"colors": tables.class_colors(script)}, {"points": np.zeros((len(self.X), 2))}
+        self.first = start_frame(static, points, target_names=names, columns=columns)
 
     def codes(self, model: Any) -> np.ndarray:
         return tables.first_two(np.asarray(model.transform(self.X)))
 
     def frame(self, model: Any) -> Frame:
-        return {"points": as_float32(self.codes(model))}, {}
+        return pack(points=self.codes(model)), {}
 
 
 class AutoencoderMethod(Axes):
@@ -102,16 +102,17 @@ class AutoencoderMethod(Axes):
     family, view, view_class, needs = "deep", "codes", Plane, "torch"
     compare = ("pca", "linear_autoencoder", "vae")
     settings = (
-        control("Autoencoder", "n_components", "numbers a code", max=32),
+        control("n_components", "numbers a code", max=32),
         UNITS,
-        control("Autoencoder", "activation", about="The activation of hidden units."),
+        control("activation", about="The activation of hidden units."),
         tables.STANDARDIZE,
-        *training_controls("Autoencoder", 60, 0.003, 128),
+        *training_controls(60, 0.003, 128),
     )
 
-    def parameters(self, chosen: Values) -> dict[str, Any]:
-        units = chosen["units"]
-        return super().parameters(chosen) | {"hidden_layer_sizes": (units, max(1, units // 2))}
+    def parameters(self, script: Script, chosen: Values) -> dict[str, Any]:
+        return super().parameters(script, chosen) | {
+            "hidden_layer_sizes": (chosen["units"], max(1, chosen["units"] // 2))
+        }
 
     def figure(self, view: Any, data: Data, model: Any) -> Figure:
         return draw_codes(view, data, model, self.title)
@@ -142,7 +143,7 @@ class Latent(Plane):
         """(n,h,w) the pictures of places in the plane; further numbers of a code are 0."""
         codes = np.zeros((len(at), model.n_components))
         codes[:, :2] = at[:, : model.n_components]
-        return as_bytes(np.asarray(model.inverse_transform(codes)).reshape(-1, *self.shape), self.limits)
+        return as_gray(np.asarray(model.inverse_transform(codes)).reshape(-1, *self.shape), self.limits)
 
     def frame(self, model: Any) -> Frame:
         arrays, meta = super().frame(model)
@@ -156,15 +157,15 @@ class VAEMethod(Method):
     default_data = "digits"
     compare = ("autoencoder", "pca")
     settings = (
-        control("VAE", "n_components", "numbers a code", default=2, min=2, max=32),
+        control("n_components", "numbers a code", default=2, min=2, max=32),
         UNITS,
-        control("VAE", "beta", min=0.01, max=20, log=True),
-        *training_controls("VAE", 60, 0.003, 128),
+        control("beta", min=0.01, max=20, log=True),
+        *training_controls(60, 0.003, 128),
     )
 
-    def build(self, script: Script, chosen: Values) -> Any:
-        params = self.parameters(chosen) | {"hidden_layer_sizes": (chosen["units"], max(1, chosen["units"] // 2))}
-        return script.build(self.estimator, params | {"image_shape": script["pictures"].shape[1:]})
+    def parameters(self, script: Script, chosen: Values) -> dict[str, Any]:
+        shape = {"image_shape": script["pictures"].shape[1:]}
+        return super().parameters(script, chosen) | two_layers(chosen) | shape
 
     def figure(self, view: Any, data: Data, model: Any) -> Figure:
         return draw_codes(view, data, model, self.title)
@@ -188,10 +189,10 @@ class Sheet:
         self.X, self.shape = script["X"], data.pictures.shape[1:]
         self.limits = float(self.X.min()), float(self.X.max())
         self.pixels = np.full((PICTURES, self.X.shape[1]), self.limits[0])
-        self.first: Frame = {"samples": self.bytes()}, {"stage": "learning"}
+        self.first = start_frame({}, {"samples": self.bytes()}, stage="learning")
 
     def bytes(self) -> np.ndarray:
-        return as_bytes(self.pixels.reshape(-1, *self.shape), self.limits)
+        return as_gray(self.pixels.reshape(-1, *self.shape), self.limits)
 
     def frame(self, model: Any) -> Frame:
         return {"samples": self.bytes()}, {"stage": "learning" if np.all(self.pixels == self.limits[0]) else "drawn"}
@@ -204,18 +205,18 @@ class PixelCNNMethod(Method):
     default_data = "digits"
     downloads = ("model", "figure", "python")
     settings = (
-        control("PixelCNN", "channels", default=12, min=2, max=128),
-        control("PixelCNN", "n_layers", "layers", default=2, max=12),
+        control("channels", default=12, min=2, max=128),
+        control("n_layers", "layers", default=2, max=12),
         EXAMPLES,
-        *training_controls("PixelCNN", 12, 0.005, 64),
+        *training_controls(12, 0.005, 64),
     )
 
     def prepare(self, script: Script, data: Data, chosen: Values) -> None:
         if len(script["X"]) > chosen["examples"]:
             script.do(f"X = X[:{chosen['examples']}]")
 
-    def build(self, script: Script, chosen: Values) -> Any:
-        return script.build(self.estimator, self.parameters(chosen) | {"image_shape": script["pictures"].shape[1:]})
+    def parameters(self, script: Script, chosen: Values) -> dict[str, Any]:
+        return super().parameters(script, chosen) | {"image_shape": script["pictures"].shape[1:]}
 
     def fit(self, script: Script, model: Any, view: Any, emit: Emit, chosen: Values) -> None:
         """Train, then draw all pictures pixel by pixel, each given those before."""
@@ -246,14 +247,13 @@ class Game:
         reach = float(np.abs(self.X).max()) * 1.25
         side = np.linspace(-reach, reach, CRITIC_SIDE)
         self.grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
-        static = {"real": as_float32(self.X)}
-        empty = {"fake": np.zeros((0, 2), np.float32), "critic": np.full((CRITIC_SIDE, CRITIC_SIDE), 0.5, np.float32)}
-        self.first: Frame = static | empty, {"static": ["real"], "range": [-reach, reach, -reach, reach]}
+        empty = {"fake": np.zeros((0, 2)), "critic": np.full((CRITIC_SIDE, CRITIC_SIDE), 0.5)}
+        self.first = start_frame({"real": self.X}, empty, range=[-reach, reach, -reach, reach])
 
     def frame(self, model: Any) -> Frame:
         critic = np.asarray(model.judge(self.grid)).reshape(CRITIC_SIDE, CRITIC_SIDE)
         parts = {name: float(model.history_[name][-1]) for name in ("divergence", "diversity")}
-        return {"fake": as_float32(model.sample(GENERATED_POINTS, random_state=0)), "critic": as_float32(critic)}, parts
+        return pack(fake=model.sample(GENERATED_POINTS, random_state=0), critic=critic), parts
 
 
 class GANMethod(Method):
@@ -264,9 +264,9 @@ class GANMethod(Method):
     settings = (
         SHAPE,
         UNITS,
-        control("GAN", "penalty"),
-        control("GAN", "penalty_weight", default=0.05, max=100, log=True, advanced=True),
-        *training_controls("GAN", 200, 0.003, 64),
+        control("penalty"),
+        control("penalty_weight", default=0.05, max=100, log=True, advanced=True),
+        *training_controls(200, 0.003, 64),
     )
 
     def prepare(self, script: Script, data: Data, chosen: Values) -> None:
@@ -280,10 +280,8 @@ class GANMethod(Method):
             script.use("twofold", "PCA")
             script.do("X = PCA(2, random_state=0).fit_transform(X)")
 
-    def build(self, script: Script, chosen: Values) -> Any:
-        sizes = {"hidden_layer_sizes": (chosen["units"], chosen["units"]), "n_components": 4}
-        params = {name: chosen[name] for name in chosen if name not in ("shape", "units")}
-        return script.build(self.estimator, params | sizes)
+    def parameters(self, script: Script, chosen: Values) -> dict[str, Any]:
+        return super().parameters(script, chosen) | {"hidden_layer_sizes": (chosen["units"],) * 2, "n_components": 4}
 
     def table(self, script: Script, data: Data, model: Any) -> pl.DataFrame:
         import polars as pl
@@ -296,6 +294,3 @@ class GANMethod(Method):
         made = np.asarray(model.sample(len(view.X), random_state=0))
         groups = ["real"] * len(view.X) + ["generated"] * len(made)
         return documents_figure(np.concatenate([view.X, made]), groups)
-
-
-METHODS = (AutoencoderMethod(), VAEMethod(), PixelCNNMethod(), GANMethod())

@@ -8,7 +8,7 @@ import numpy as np
 
 from twofold.core.checks import InputError
 from twofold.lab.methods import tables
-from twofold.lab.methods.method import Data, Frame, Method, Values, as_float32
+from twofold.lab.methods.method import Data, Frame, Method, Values, pack, start_frame
 from twofold.lab.methods.setting import Setting, control, loop_controls
 from twofold.lab.script import Name, Script
 
@@ -76,14 +76,12 @@ class Product:
         columns = tables.column_names(data, self.X.shape[1])
         self.name = NAMES.get((chosen["loss"], chosen["left"], chosen["right"]), "a model of your own")
         meta = {"formula": write_formula(chosen), "name": self.name, "columns": [columns[j] for j in self.cols]}
-        first = {key: as_float32(value) for key, value in arrays.items()} | {"rows": self.rows.astype(np.int32)}
-        self.first: Frame = first, {"static": ["rows"], **meta}
+        self.first = start_frame({"rows": self.rows}, arrays, **meta)
 
     def frame(self, model: Any) -> Frame:
         codes = np.asarray(model.transform(self.X[self.rows]))
         left = np.nan_to_num(self.X[self.rows] - np.asarray(model.inverse_transform(codes)))[:, self.cols]
-        arrays = {"left": codes, "right": np.asarray(model.components_)[:, self.cols], "residual": left}
-        return {key: as_float32(value) for key, value in arrays.items()}, {}
+        return pack(left=codes, right=np.asarray(model.components_)[:, self.cols], residual=left), {}
 
 
 def write_formula(chosen: Values) -> str:
@@ -101,13 +99,13 @@ class FactorizationMethod(Method):
     default_data = "digits"
     compare = ("nmf_pictures", "kmeans", "pca")
     settings = (
-        control("Factorization", "n_components", "components", default=10, max=40),
-        control("Factorization", "loss", default="squared", choices=tuple(LOSSES)),
-        control("Factorization", "left", "codes", default="non-negative", choices=tuple(CONSTRAINTS)),
-        control("Factorization", "right", "components", default="non-negative", choices=tuple(RIGHT)),
+        control("n_components", "components", default=10, max=40),
+        control("loss", default="squared", choices=tuple(LOSSES)),
+        control("left", "codes", default="non-negative", choices=tuple(CONSTRAINTS)),
+        control("right", "components", default="non-negative", choices=tuple(RIGHT)),
         ALPHA,
         tables.STANDARDIZE,
-        *loop_controls("Factorization", tol=1e-5, max_iter=200),
+        *loop_controls(tol=1e-5, max_iter=200),
     )
 
     def prepare(self, script: Script, data: Data, chosen: Values) -> None:
@@ -127,17 +125,18 @@ class FactorizationMethod(Method):
         elif np.nanmin(script["X"]) < 0:
             script.do("X = X - np.nanmin(X)")
 
-    def build(self, script: Script, chosen: Values) -> Any:
+    def parameters(self, script: Script, chosen: Values) -> dict[str, Any]:
         sides = {"loss": LOSSES[chosen["loss"]], "left": CONSTRAINTS[chosen["left"]], "right": RIGHT[chosen["right"]]}
-        params = self.parameters(chosen)
+        params = super().parameters(script, chosen) | {"intercept": chosen["loss"] == "logistic"}
         for name, word in sides.items():
             code = word.code.format(alpha=chosen["alpha"])
             home = "losses" if name == "loss" else "constraints"
             script.use(f"twofold.factors.{home}", code.partition("(")[0])
             params[name] = Name(code)
-        params["n_components"] = min(params["n_components"], *script["X"].shape)
-        params["intercept"] = chosen["loss"] == "logistic"
-        return script.build(self.estimator, params)
+        return params
+
+    def find_limits(self, script: Script) -> tuple[int, ...]:
+        return script["X"].shape
 
     def figure(self, view: Any, data: Data, model: Any) -> Figure:
         from twofold.plots.models.completion import tables_figure
@@ -151,6 +150,3 @@ class FactorizationMethod(Method):
         if not high > low:
             raise InputError("every component is the same number, so there is nothing to draw.")
         return tables_figure({"components": Z}, (float(low), float(high)))
-
-
-METHODS = (FactorizationMethod(),)

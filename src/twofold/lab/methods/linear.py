@@ -8,8 +8,8 @@ import numpy as np
 
 from twofold.core.checks import InputError
 from twofold.lab.methods import tables
-from twofold.lab.methods.method import Data, Emit, Frame, Method, Result, Values, as_float32, as_uint8, last_objective
-from twofold.lab.methods.setting import Setting, control, loop_controls, seed
+from twofold.lab.methods.method import Data, Emit, Frame, Method, Result, Values, last_objective, pack, start_frame
+from twofold.lab.methods.setting import Setting, control, loop_controls
 from twofold.lab.script import Script
 
 if TYPE_CHECKING:
@@ -34,10 +34,10 @@ class Codes:
         self.last: np.ndarray | None = None
         self.groups = script.names.get("y")
         k = int(chosen.get("n_components") or 2)
-        empty = {"points": np.zeros((len(self.X), 2), np.float32), "ratio": np.zeros(k, np.float32)}
-        static = {"colors": as_uint8(tables.class_colors(script))}
-        named = {"columns": self.columns, "target_names": [str(name) for name in data.target_names]}
-        self.first: Frame = static | empty, {"static": [*static], **named}
+        empty = {"points": np.zeros((len(self.X), 2)), "ratio": np.zeros(k)}
+        names = [str(name) for name in data.target_names]
+        static = {"colors": tables.class_colors(script)}
+        self.first = start_frame(static, empty, columns=self.columns, target_names=names)
 
     def frame(self, model: Any) -> Frame:
         axes = self._axes(model)
@@ -47,8 +47,7 @@ class Codes:
             sign[:k] = np.where((axes[:k] * self.last[:k]).sum(axis=1) < 0, -1.0, 1.0)
         self.last = axes = axes * sign[:, None]
         points = tables.first_two(np.asarray(model.transform(self.X))[:, :2] * sign[:2])
-        ratio = as_float32(self.variance_ratio(model))
-        return {"points": as_float32(points), "ratio": ratio, "loadings": as_float32(axes)}, {}
+        return pack(points=points, ratio=self.variance_ratio(model), loadings=axes), {}
 
     def _axes(self, model: Any) -> np.ndarray:
         return np.asarray(model.components_, dtype=np.float64)
@@ -107,12 +106,11 @@ class Axes(Method):
         elif "standardize" in chosen:
             tables.standardize(script, data, chosen["standardize"])
 
-    def build(self, script: Script, chosen: Values) -> Any:
-        params = self.parameters(chosen) | {"scale": script.names.get("scaled", False)}
-        most = min(script["X"].shape) - self.spare
-        if isinstance(params.get("n_components"), int):
-            params["n_components"] = max(1, min(params["n_components"], most))
-        return script.build(self.estimator, params)
+    def parameters(self, script: Script, chosen: Values) -> dict[str, Any]:
+        return super().parameters(script, chosen) | {"scale": script.names.get("scaled", False)}
+
+    def find_limits(self, script: Script) -> tuple[int, ...]:
+        return (min(script["X"].shape) - self.spare,)
 
     def figure(self, view: Any, data: Data, model: Any) -> Figure:
         from twofold.plots.reports.reduce import reduction_figure
@@ -139,10 +137,9 @@ class PCAMethod(Axes):
     compare = ("autoencoder", "ppca", "fisher_lda")
     scales = True
     settings = (
-        control("PCA", "n_components", "components", default=10, min=1, max=64),
+        control("n_components", "components", default=10, min=1, max=64),
         tables.STANDARDIZE,
         BATCHES,
-        seed("PCA"),
     )
 
     def fit(self, script: Script, model: Any, view: Any, emit: Emit, chosen: Values) -> None:
@@ -161,10 +158,10 @@ class PPCAMethod(Axes):
     compare = ("pca", "factor_analysis")
     scales, spare = True, 1
     settings = (
-        control("PPCA", "n_components", "components", default=10, max=63),
-        control("PPCA", "solver", default="em"),
+        control("n_components", "components", default=10, max=63),
+        control("solver", default="em"),
         tables.STANDARDIZE,
-        *loop_controls("PPCA", tol=1e-6),
+        *loop_controls(tol=1e-6),
     )
 
 
@@ -173,9 +170,9 @@ class FactorAnalysisMethod(Axes):
     objective, default_data = "mean negative log-likelihood", "wine"
     compare = ("ppca", "pca")
     settings = (
-        control("FactorAnalysis", "n_components", "factors", default=3, min=1, max=40),
-        control("FactorAnalysis", "rotation"),
-        *loop_controls("FactorAnalysis", tol=1e-6),
+        control("n_components", "factors", default=3, min=1, max=40),
+        control("rotation"),
+        *loop_controls(tol=1e-6),
     )
 
 
@@ -184,9 +181,9 @@ class BayesianPCAMethod(Axes):
     objective, default_data, spare = "mean negative log-posterior", "wine", 1
     compare = ("ppca", "pca")
     settings = (
-        control("BayesianPCA", "n_components", "components at most", max=63),
+        control("n_components", "components at most", max=63),
         tables.STANDARDIZE,
-        *loop_controls("BayesianPCA"),
+        *loop_controls(),
     )
 
 
@@ -195,11 +192,11 @@ class LinearAutoencoderMethod(Axes):
     objective = "half the mean squared error"
     compare = ("pca", "autoencoder")
     settings = (
-        control("LinearAutoencoder", "n_components", "hidden units", max=40),
-        control("LinearAutoencoder", "ordered"),
-        control("LinearAutoencoder", "tied", "shared weights"),
+        control("n_components", "hidden units", max=40),
+        control("ordered"),
+        control("tied", "shared weights"),
         tables.STANDARDIZE,
-        *loop_controls("LinearAutoencoder", tol=1e-7),
+        *loop_controls(tol=1e-7),
     )
 
 
@@ -207,23 +204,10 @@ class FisherLDAMethod(Axes):
     id, title, estimator, objective = "fisher_lda", "Fisher's discriminant", "FisherLDA", "minus the separation"
     call = "model.fit(X, y)"
     compare = ("pca",)
-    default_data = "wine"
-    settings = (
-        control("FisherLDA", "n_components", "directions", max=40),
-        control("FisherLDA", "shrinkage", step=0.01),
-    )
+    default_data, seeded = "wine", False
+    settings = (control("n_components", "directions", max=40), control("shrinkage", step=0.01))
 
     def prepare(self, script: Script, data: Data, chosen: Values) -> None:
         super().prepare(script, data, chosen)
         if "y" not in script:
             raise InputError(f"{data.name} has no column of classes, which Fisher's discriminant needs. Take PCA.")
-
-
-METHODS = (
-    PCAMethod(),
-    PPCAMethod(),
-    FactorAnalysisMethod(),
-    BayesianPCAMethod(),
-    LinearAutoencoderMethod(),
-    FisherLDAMethod(),
-)

@@ -1,15 +1,14 @@
 """A method of the lab: an estimator, its settings, and the view that draws it after every sweep.
 
-To add one, write a subclass in the file of its family and put it into that file's ``METHODS``:
+To add one, write a subclass in the file of its family:
 
     class KMeansMethod(Points):                         # Points: the family, with the view that draws it
-        id, title, estimator = "kmeans", "k-means", "KMeans"
-        objective = "cost"
-        settings = (control("KMeans", "n_clusters", "clusters", default=10, max=30), SPACE, *loop_controls("KMeans"))
+        id, title, estimator, objective = "kmeans", "k-means", "KMeans", "cost"
+        settings = (control("n_clusters", "clusters", default=10, max=30), SPACE, *loop_controls())
 
 and, if no view fits, a view: a class with `first`, drawn before the first sweep, and ``frame(model)``, which draws a
-model after a sweep. Nothing is computed here that the library can compute: the fit is the estimator's own,
-with one callback, `SweepCallback`.
+model after a sweep. Methods are offered in the order of their classes. Nothing is computed here that the library can
+compute: the fit is the estimator's own, with one callback, `SweepCallback`.
 """
 
 from __future__ import annotations
@@ -24,13 +23,12 @@ import numpy as np
 from twofold.core.checks import InputError
 from twofold.lab.data import Data
 from twofold.lab.declarations import summarize
-from twofold.lab.methods.setting import Setting
+from twofold.lab.methods.setting import Control, Setting, seed
+from twofold.lab.script import Script
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
-
-    from twofold.lab.script import Script
 
 Values = Mapping[str, Any]  # of all settings of a run, by their names
 Arrays = dict[str, np.ndarray]
@@ -63,20 +61,10 @@ class Result:
     picture: np.ndarray | None = None  # uint8, where the result is one
 
 
-class View(Protocol):
-    """Draws one run."""
-
-    first: Frame  # before the first sweep; meta["static"] names the arrays that are sent this once
-
-    def frame(self, model: Any) -> Frame:
-        """Draw a fitted model, after a sweep or at the end."""
-        ...
-
-
 class SweepCallback:
     """Sends a frame after a sweep; the one callback, in scikit-learn's protocol."""
 
-    def __init__(self, view: View, emit: Emit):
+    def __init__(self, view: Any, emit: Emit):
         self.view, self.emit = view, emit
 
     def setup(self, estimator: Any, context: Any) -> None: ...
@@ -100,21 +88,29 @@ def last_objective(model: Any) -> float:
 class Method(ABC):
     """One entry of the catalog; see the module for how to add another."""
 
-    id: ClassVar[str]
+    id: ClassVar[str] = ""  # "" of a family, which is not offered itself
     title: ClassVar[str]
     family: ClassVar[str]
     view: ClassVar[str]  # its name on the page
-    view_class: ClassVar[type[Any]]
+    view_class: ClassVar[type[Any]]  # has `first`, a frame whose meta["static"] is sent this once, and `frame(model)`
     estimator: ClassVar[str]  # in twofold, or "signals.images.denoise:denoise_image"
     kinds: ClassVar[tuple[str, ...]] = ("table", "pictures")
     default_data: ClassVar[str]
-    settings: ClassVar[tuple[Setting, ...]]
+    settings: ClassVar[tuple[Control, ...]] = ()
+    seeded: ClassVar[bool] = True  # whether the seed is a setting, too: the last one
     objective: ClassVar[str] = "objective"
     fixed: ClassVar[Values] = {}  # parameters of the estimator that are no settings
     compare: ClassVar[tuple[str, ...]] = ()
     downloads: ClassVar[tuple[str, ...]] = ("model", "table", "figure", "python")
     call: ClassVar[str] = "model.fit(X)"
     needs: ClassVar[str] = ""  # a package without which the method is not offered
+    controls: ClassVar[dict[str, Setting]]  # the settings by their names, with all that the estimator declares
+
+    def __init_subclass__(cls) -> None:
+        if cls.id:
+            made = [one if isinstance(one, Setting) else one(cls.estimator) for one in cls.settings]
+            made += [seed(cls.estimator)] if cls.seeded else []
+            cls.controls = {one.name: one for one in made}
 
     # ---- the catalog -------------------------------------------------------------------------------------------
 
@@ -130,59 +126,61 @@ class Method(ABC):
             "kinds": list(self.kinds),
             "takes": list(self.downloads),
             "compare": [id for id in self.compare if id in offered],  # without torch some are not
-            "settings": [asdict(one) | {"choices": list(one.choices)} for one in self.settings],
+            "settings": [asdict(one) for one in self.controls.values()],
         }
 
     def check(self, values: Values) -> dict[str, Any]:
         """Return all settings, those without a value at their defaults."""
-        known = {one.name: one for one in self.settings}
         for name in values:
-            if name not in known:
-                raise InputError(f"{self.title} has no setting {name!r}; it has {', '.join(known)}.")
-        return {name: one.check(values.get(name, one.default)) for name, one in known.items()}
+            if name not in self.controls:
+                raise InputError(f"{self.title} has no setting {name!r}; it has {', '.join(self.controls)}.")
+        return {name: one.check(values.get(name, one.default)) for name, one in self.controls.items()}
 
-    def check_kind(self, data: Data) -> None:
-        if data.kind not in self.kinds:
-            raise InputError(f"{self.title} takes {' or '.join(self.kinds)}; {data.name} is {data.kind}.")
+    def check_kind(self, kind: str, name: str) -> None:
+        """Refuse data of a kind that the method does not take; `name` is what the data is called."""
+        if kind not in self.kinds:
+            raise InputError(f"{self.title} takes {' or '.join(self.kinds)}; {name} is {kind}.")
 
     # ---- a run -------------------------------------------------------------------------------------------------
 
     def run(self, data: Data, settings: Values, emit: Emit, rows: Sequence[int] | None = None) -> Result:
         """Fit, and send a frame after every sweep."""
         from twofold.analyses.common.tables import warnings_as_notes
-        from twofold.lab.script import Script
 
-        self.check_kind(data)
+        self.check_kind(data.kind, data.name)
         chosen, notes = self.check(settings), list(data.notes)
         script = Script(data, rows)
         with warnings_as_notes(notes):
             self.prepare(script, data, chosen)
-            view = self.make_view(script, data, chosen)
+            view = self.view_class(script, data, chosen)
             emit(0, None, *view.first)  # before the estimator is imported, which may take a second
-            model = self.build(script, chosen)
-            self.fit(script, model, view, emit, chosen)
-        model = script["model"]
+            self.fit(script, self.build(script, chosen), view, emit, chosen)
+        model = script.names.get("model")
         arrays, meta = view.frame(model)
         sweeps, objective = self.count_sweeps(model, view), self.measure(model, view)
         emit(sweeps, objective, arrays, meta | {"notes": notes}, final=True)
-        table = self.table(script, data, model)
-        return Result(model, script.text, table, lambda: self.figure(view, data, model), view, notes)
+        table = self.table(script, data, model) if "table" in self.downloads else None
+        picture = view.output if "picture" in self.downloads else None
+        return Result(model, script.text, table, lambda: self.figure(view, data, model), view, notes, picture)
 
     def prepare(self, script: Script, data: Data, chosen: Values) -> None:
         """Run the lines between the data and the model."""
         return
 
-    def parameters(self, chosen: Values) -> dict[str, Any]:
-        """Return those of the estimator; the choice "none" means None."""
+    def parameters(self, script: Script, chosen: Values) -> dict[str, Any]:
+        """Return those of the estimator, and others, which it is not given; the choice "none" means None."""
         return {**self.fixed, **{name: None if value == "none" else value for name, value in chosen.items()}}
 
-    def make_view(self, script: Script, data: Data, chosen: Values) -> Any:
-        """Make the view of the run; `model` is not bound yet."""
-        return self.view_class(script, data, chosen)
-
     def build(self, script: Script, chosen: Values) -> Any:
-        """Bind `model`."""
-        return script.build(self.estimator, self.parameters(chosen))
+        """Bind `model`, with no more components than the data allows."""
+        params = self.parameters(script, chosen)
+        if isinstance(params.get("n_components"), int):
+            params["n_components"] = max(1, min([params["n_components"], *self.find_limits(script)]))
+        return script.build(self.estimator, params)
+
+    def find_limits(self, script: Script) -> tuple[int, ...]:
+        """Return the limits of the number of components."""
+        return ()
 
     def fit(self, script: Script, model: Any, view: Any, emit: Emit, chosen: Values) -> None:
         """Fit the model, with a frame after every sweep."""
@@ -201,11 +199,11 @@ class Method(ABC):
         """Return the model whose sweeps were drawn: the one within, of a model that holds another."""
         return model
 
-    def table(self, script: Script, data: Data, model: Any) -> pl.DataFrame | None:
+    def table(self, script: Script, data: Data, model: Any) -> pl.DataFrame:
         """Return the result as a table, one line a row: the codes, if no method says otherwise."""
         from twofold.lab.methods.tables import code_table
 
-        return code_table(script, data, model) if "table" in self.downloads else None
+        return code_table(script, data, model)
 
     @abstractmethod
     def figure(self, view: Any, data: Data, model: Any) -> Figure:
@@ -228,11 +226,18 @@ class Method(ABC):
             raise InputError(f"the question {name!r} does not fit: {error}.") from error
 
 
-def as_float32(value: Any) -> np.ndarray:
-    """Convert to an array of 32-bit floats, as frames hold them."""
-    return np.ascontiguousarray(value, dtype=np.float32)
+def start_frame(static: Mapping[str, Any], arrays: Mapping[str, Any], **meta: Any) -> Frame:
+    """Make the frame before the first sweep; `static` is sent in it alone."""
+    return pack(**static, **arrays), {"static": [*static], **meta}
 
 
-def as_uint8(value: Any) -> np.ndarray:
-    """Convert to an array of bytes: labels, colors."""
-    return np.ascontiguousarray(np.asarray(value).astype(np.int64) % 256, dtype=np.uint8)
+def pack(**arrays: Any) -> Arrays:
+    """Convert arrays to the types of frames: bytes, 32-bit integers, and 32-bit floats for all else."""
+    kinds = {"b": np.uint8, "u": np.uint8, "i": np.int32}
+    made = {name: np.asarray(array) for name, array in arrays.items()}
+    return {name: np.ascontiguousarray(one, kinds.get(one.dtype.kind, np.float32)) for name, one in made.items()}
+
+
+def as_bytes(labels: Any) -> np.ndarray:
+    """Convert labels to bytes: small numbers, from which the page takes colors."""
+    return (np.asarray(labels).astype(np.int64) % 256).astype(np.uint8)

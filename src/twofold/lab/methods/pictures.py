@@ -7,14 +7,14 @@ fine (`stages`): each is an expression of Python, the last of which is the one t
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from twofold.core.checks import InputError
-from twofold.lab.methods.method import Data, Emit, Frame, Method, Result, Values
+from twofold.lab.methods.method import Data, Emit, Frame, Method, Result, Values, pack, start_frame
 from twofold.lab.methods.setting import Setting, control, seed
 from twofold.lab.script import Script
 
@@ -51,20 +51,22 @@ RATE = Setting(
     log=True,
 )
 MASK = Setting("mask", "hole", "Paint the pixels that are missing; until you do, stripes are.", None, type="mask")
-SIGMA = control(DENOISE, "sigma", "noise taken away", min=0, max=200)
-PATCH = control(DENOISE, "patch", "pixels across a patch", min=4, max=16, advanced=True)
-ATOMS = control(DENOISE, "n_atoms", "atoms", min=16, max=512, about="Atoms of the dictionary.", advanced=True)
+SIGMA = control("sigma", "noise taken away", min=0, max=200)
+PATCH = control("patch", "pixels across a patch", owner=DENOISE, min=4, max=16, advanced=True)
+ATOMS = partial(control, "n_atoms", "atoms", owner=DENOISE, min=16, max=512)
 
 
 class Comparison:
     """The picture, the damaged one, and the repaired one."""
 
     def __init__(self, script: Script, data: Data, chosen: Values):
-        self.original, self.damaged = script["picture"], script["given"]
-        self.output = self.damaged
+        self.original = script["picture"]
+        self.damaged = self.output = script["given"]
+        self.facts: dict[str, Any] = {}
+        self.sweep = 0
         self.file: Any = None  # of a picture that is compressed
         static = {"original": self.original, "input": self.damaged}
-        self.first: Frame = {**static, "output": self.output}, {"static": [*static], **self.judge(self.output)}
+        self.first = start_frame(static, {"output": self.output}, **self.judge(self.output))
 
     def judge(self, output: np.ndarray) -> dict[str, Any]:
         from twofold.metrics import psnr
@@ -72,13 +74,8 @@ class Comparison:
         before, now = (min(float(psnr(self.original, one, 255)), MAX_DECIBELS) for one in (self.damaged, output))
         return {"psnr": now, "psnr_input": before}
 
-    def error(self) -> float:
-        """Return the mean squared error."""
-        return float(np.mean((self.output.astype(np.float64) - self.original) ** 2))
-
-    def frame(self, output: np.ndarray) -> Frame:
-        self.output = output
-        return {"output": np.ascontiguousarray(output)}, self.judge(output)
+    def frame(self, model: Any = None) -> Frame:
+        return pack(output=self.output), self.judge(self.output) | self.facts
 
 
 class Pictures(Method):
@@ -90,30 +87,35 @@ class Pictures(Method):
     objective = "mean squared error"
     downloads = ("picture", "figure", "python")
 
-    def run(self, data: Data, settings: Values, emit: Emit, rows: Sequence[int] | None = None) -> Result:
-        """Repair the picture, from rough to fine."""
-        self.check_kind(data)
-        chosen, script = self.check(settings), Script(data)
-        side = max(script["picture"].shape[:2])
-        step = -(-side // chosen["side"])
+    def prepare(self, script: Script, data: Data, chosen: Values) -> None:
+        step = -(-max(script["picture"].shape[:2]) // chosen["side"])
         if step > 1:
             script.do(f"picture = np.ascontiguousarray(picture[::{step}, ::{step}])")
         self.damage(script, chosen, step)
-        view = self.make_view(script, data, chosen)
-        emit(0, None, *view.first)
-        *rough, (last, finest) = self.stages(script, chosen)
-        for sweep, expression in rough:
-            self.show(script, view, emit, sweep, expression)
-        script.do(f"result = {finest}")
-        self.show(script, view, emit, last, "result", final=True)
-        return Result(None, script.text, None, lambda: self.figure(view, data, None), view, picture=view.output)
 
-    def show(
-        self, script: Script, view: Comparison, emit: Emit, sweep: int, expression: str, final: bool = False
-    ) -> None:
-        arrays, meta = view.frame(self.decode(script, expression))
-        notes: dict[str, Any] = {"notes": []} if final else {}
-        emit(sweep, view.error(), arrays, meta | self.facts(script, view) | notes, final=final)
+    def build(self, script: Script, chosen: Values) -> None:
+        """Build nothing: the pictures are those of functions."""
+
+    def fit(self, script: Script, model: Any, view: Any, emit: Emit, chosen: Values) -> None:
+        """Repair the picture, from rough to fine."""
+        *rough, (view.sweep, finest) = self.stages(script, chosen)
+        for sweep, expression in rough:
+            self.show(script, view, expression)
+            emit(sweep, self.measure(None, view), *view.frame())
+        script.do(f"result = {finest}")
+        self.show(script, view, "result")
+
+    def show(self, script: Script, view: Comparison, expression: str) -> None:
+        """Show a picture, and the facts of it that the page writes beside it."""
+        view.output = self.decode(script, expression)
+        view.facts = self.facts(script, view)
+
+    def count_sweeps(self, model: Any, view: Any) -> int:
+        return view.sweep
+
+    def measure(self, model: Any, view: Any) -> float:
+        """Return the mean squared error."""
+        return float(np.mean((view.output.astype(np.float64) - view.original) ** 2))
 
     def decode(self, script: Script, expression: str) -> np.ndarray:
         return script.value(expression)
@@ -162,11 +164,10 @@ class DenoiseMethod(Denoising):
     settings = (
         NOISE,
         SIGMA,
-        control(DENOISE, "max_iter", "sweeps", default=8, min=0, max=50),
-        ATOMS,
+        control("max_iter", "sweeps", default=8, min=0, max=50),
+        ATOMS(about="Atoms of the dictionary.", advanced=True),
         PATCH,
         SIDE,
-        seed(DENOISE),
     )
 
     def stages(self, script: Script, chosen: Values) -> list[tuple[int, str]]:
@@ -181,10 +182,9 @@ class CosinesMethod(Denoising):
     settings = (
         NOISE,
         SIGMA,
-        replace(ATOMS, about="Cosines of the dictionary, more or fewer than pixels of a patch.", advanced=False),
+        ATOMS(about="Cosines of the dictionary, more or fewer than pixels of a patch."),
         PATCH,
         SIDE,
-        seed(DENOISE),
     )
 
     def stages(self, script: Script, chosen: Values) -> list[tuple[int, str]]:
@@ -199,11 +199,10 @@ class ThresholdMethod(Denoising):
     settings = (
         NOISE,
         SIGMA,
-        control(DENOISE, "method", "threshold", default="hard", choices=("hard", "soft")),
-        control(DENOISE, "basis", default="Wavelet", choices=("Wavelet", "Haar", "DCT")),
-        control(DENOISE, "shifts", default=8, min=1, max=16, advanced=True),
+        control("method", "threshold", default="hard", choices=("hard", "soft")),
+        control("basis", default="Wavelet", choices=("Wavelet", "Haar", "DCT")),
+        control("shifts", default=8, min=1, max=16, advanced=True),
         SIDE,
-        seed(DENOISE),
     )
 
     def stages(self, script: Script, chosen: Values) -> list[tuple[int, str]]:
@@ -214,11 +213,11 @@ class ThresholdMethod(Denoising):
 
 
 class InpaintMethod(Pictures):
-    id, title, estimator = "inpaint", "Inpainting", INPAINT
+    id, title, estimator, seeded = "inpaint", "Inpainting", INPAINT, False
     settings = (
         MASK,
-        control(DENOISE, "max_iter", "sweeps", default=4, min=1, max=50),
-        replace(ATOMS, default=128),
+        control("max_iter", "sweeps", owner=DENOISE, default=4, min=1, max=50),
+        ATOMS(about="Atoms of the dictionary.", default=128, advanced=True),
         PATCH,
         replace(SIDE, default=128),
         seed(DENOISE),
@@ -273,12 +272,8 @@ def describe_file(file: Any, original: np.ndarray) -> dict[str, Any]:
 
 
 class CompressMethod(Pictures):
-    id, title, estimator = "compress", "Compression", COMPRESS
-    settings = (
-        RATE,
-        control(COMPRESS, "method"),
-        SIDE,
-    )
+    id, title, estimator, seeded = "compress", "Compression", COMPRESS, False
+    settings = (RATE, control("method"), SIDE)
 
     def damage(self, script: Script, chosen: Values, step: int) -> None:
         script.names["given"] = script["picture"]
@@ -307,7 +302,4 @@ class CompressMethod(Pictures):
         size = count_bytes(view.original, RATE.check(rate))
         file = compress_image(view.original, size=size, method=view.file.method)
         output = file.decode()
-        return {"output": np.ascontiguousarray(output)}, view.judge(output) | describe_file(file, view.original)
-
-
-METHODS = (DenoiseMethod(), CosinesMethod(), ThresholdMethod(), InpaintMethod(), CompressMethod())
+        return pack(output=output), view.judge(output) | describe_file(file, view.original)

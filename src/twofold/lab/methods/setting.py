@@ -55,7 +55,15 @@ class Setting:
         return float(value) if self.type == "float" else value
 
 
-def control(
+Control = Setting | Callable[[str], Setting]  # of a parameter of the method's estimator, until its name is known
+
+
+def control(name: str, label: str = "", *, owner: str = "", **parts: Any) -> Callable[[str], Setting]:
+    """Declare the control of a parameter of the method's estimator, or of `owner`; the rest is for `control_of`."""
+    return lambda estimator: control_of(owner or estimator, name, label, **parts)
+
+
+def control_of(
     owner: str | Callable[..., Any],
     name: str,
     label: str = "",
@@ -93,18 +101,14 @@ def control(
     return Setting(name, label or name.replace("_", " "), declared.meaning or about, default, **read | parts)
 
 
-def loop_controls(owner: str, **defaults: Any) -> tuple[Setting, ...]:
-    """Make the controls of the end of the sweeps and of the seed; `defaults` differ from the declared ones."""
+def sweep_limit(**parts: Any) -> Control:
+    return control("max_iter", "sweeps at most", min=1, max=10_000, advanced=True, **parts)
+
+
+def loop_controls(**defaults: Any) -> tuple[Control, Control]:
+    """Declare the controls of the end of the sweeps; `defaults` differ from the declared ones."""
     tol, max_iter = ({"default": defaults[name]} if name in defaults else {} for name in ("tol", "max_iter"))
-    return (
-        control(owner, "tol", "tolerance", **tol, max=1, log=True, advanced=True),
-        sweep_limit(owner, **max_iter),
-        seed(owner),
-    )
-
-
-def sweep_limit(owner: str, **parts: Any) -> Setting:
-    return control(owner, "max_iter", "sweeps at most", min=1, max=10_000, advanced=True, **parts)
+    return control("tol", "tolerance", **tol, max=1, log=True, advanced=True), sweep_limit(**max_iter)
 
 
 def seed(owner: str) -> Setting:

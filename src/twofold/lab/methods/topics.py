@@ -8,8 +8,8 @@ import numpy as np
 
 from twofold.core.checks import InputError
 from twofold.lab.methods import tables
-from twofold.lab.methods.method import Data, Emit, Frame, Method, Result, Values, as_float32, as_uint8
-from twofold.lab.methods.setting import Setting, control, loop_controls, seed, sweep_limit
+from twofold.lab.methods.method import Data, Emit, Frame, Method, Result, Values, as_bytes, pack, start_frame
+from twofold.lab.methods.setting import Setting, control, loop_controls, sweep_limit
 from twofold.lab.script import Script
 
 if TYPE_CHECKING:
@@ -38,9 +38,8 @@ class Corpus:
         self.rows = np.unique(np.linspace(0, len(self.texts) - 1, min(len(self.texts), MAX_MAP_DOCUMENTS)).astype(int))
         self.last = np.zeros((0, 2))
         empty = {"sizes": np.zeros(0), "map": np.zeros((0, 2)), "documents": np.zeros((len(self.rows), 2))}
-        arrays = {name: as_float32(value) for name, value in empty.items()}
-        arrays |= {"labels": as_uint8(np.full(len(self.rows), 255)), "rows": self.rows.astype(np.int32)}
-        self.first: Frame = arrays, {"static": ["rows"], "topics": [], "words": len(self.words)}
+        empty["labels"] = as_bytes(np.full(len(self.rows), 255))
+        self.first = start_frame({"rows": self.rows}, empty, topics=[], words=len(self.words))
 
     def mixtures(self, model: Any, rows: Any = slice(None)) -> np.ndarray:
         """(n,k) share of each topic in each document."""
@@ -55,8 +54,8 @@ class Corpus:
         sizes = shares.mean(axis=0)
         at = topic_map(np.abs(Z), share=sizes)
         self.last = at = tables.turn_to(self.last, at) if self.last.shape == at.shape else at
-        arrays = {"sizes": as_float32(sizes), "map": as_float32(at), "documents": as_float32(shares @ at)}
-        return arrays | {"labels": as_uint8(shares.argmax(axis=1))}, {"topics": self.top_words(Z)}
+        labels = as_bytes(shares.argmax(axis=1))
+        return pack(sizes=sizes, map=at, documents=shares @ at, labels=labels), {"topics": self.top_words(Z)}
 
     def top_words(self, Z: np.ndarray) -> list[list[dict[str, Any]]]:
         """Return the words of most weight in every topic."""
@@ -123,12 +122,11 @@ class LDAMethod(Topics):
     compare = ("nmf", "plsa")
     counts = True
     settings = (
-        control("LatentDirichletAllocation", "n_components", "topics", default=8, min=2, max=40),
-        control("LatentDirichletAllocation", "learning_method", "method"),
-        control("LatentDirichletAllocation", "topic_word_prior", min=1e-4, max=10, log=True, advanced=True),
+        control("n_components", "topics", default=8, min=2, max=40),
+        control("learning_method", "method"),
+        control("topic_word_prior", min=1e-4, max=10, log=True, advanced=True),
         MIN_DF,
-        sweep_limit("LatentDirichletAllocation", default=100),
-        seed("LatentDirichletAllocation"),
+        sweep_limit(default=100),
     )
 
 
@@ -137,10 +135,10 @@ class NMFMethod(Topics):
     compare = ("lda", "lsa")
     fixed: ClassVar[Values] = {"init": "random"}
     settings = (
-        control("NMF", "n_components", "topics", default=8, min=2, max=40),
-        control("NMF", "beta_loss", "loss", default="kullback-leibler", choices=("kullback-leibler", "frobenius")),
+        control("n_components", "topics", default=8, min=2, max=40),
+        control("beta_loss", "loss", default="kullback-leibler", choices=("kullback-leibler", "frobenius")),
         MIN_DF,
-        *loop_controls("NMF", tol=1e-4, max_iter=200),
+        *loop_controls(tol=1e-4, max_iter=200),
     )
 
     def prepare(self, script: Script, data: Data, chosen: Values) -> None:
@@ -155,10 +153,10 @@ class PLSAMethod(Topics):
     compare = ("lda", "nmf")
     counts = True
     settings = (
-        control("PLSA", "n_components", "topics", default=8, min=2, max=40),
-        control("PLSA", "tempering", min=0.1, max=1, step=0.05),
+        control("n_components", "topics", default=8, min=2, max=40),
+        control("tempering", min=0.1, max=1, step=0.05),
         MIN_DF,
-        *loop_controls("PLSA", tol=1e-4, max_iter=200),
+        *loop_controls(tol=1e-4, max_iter=200),
     )
 
 
@@ -166,11 +164,7 @@ class LSAMethod(Topics):
     id, title, estimator, objective = "lsa", "Latent semantic analysis", "LSA", "what is left over"
     compare = ("nmf", "lda")
     settings = (
-        control("LSA", "n_components", "directions", default=8, min=2, max=100),
-        control("LSA", "weighting"),
+        control("n_components", "directions", default=8, min=2, max=100),
+        control("weighting"),
         MIN_DF,
-        seed("LSA"),
     )
-
-
-METHODS = (LDAMethod(), NMFMethod(), PLSAMethod(), LSAMethod())

@@ -8,8 +8,8 @@ import numpy as np
 
 from twofold.core.checks import InputError
 from twofold.lab.methods import tables
-from twofold.lab.methods.method import Data, Frame, Method, Result, Values, as_float32
-from twofold.lab.methods.setting import Setting, control, seed
+from twofold.lab.methods.method import Data, Frame, Method, Result, Values, pack, start_frame
+from twofold.lab.methods.setting import Control, control
 from twofold.lab.script import Script
 
 if TYPE_CHECKING:
@@ -35,11 +35,11 @@ class Map:
         if n < 3:
             raise InputError(f"{n} words occur {min_count} times or more; a map needs three. Ask for less.")
         self.last = np.zeros((len(self.words), 2))
-        self.first: Frame = {"map": as_float32(self.last)}, {"words": self.words}
+        self.first = start_frame({}, {"map": self.last}, words=self.words)
 
     def frame(self, model: Any) -> Frame:
         self.last = tables.turn_to(self.last, model.vectors_.map_2d(self.words))
-        return {"map": as_float32(self.last)}, {}
+        return pack(map=self.last), {}
 
 
 class Words(Method):
@@ -90,13 +90,12 @@ def _list_words(scores: Any) -> list[dict[str, Any]]:
     return [{"word": str(word), "score": float(score)} for word, score in scores]
 
 
-def _vector_controls(owner: str, *more: Setting) -> tuple[Setting, ...]:
+def _vector_controls(*more: Control) -> tuple[Control, ...]:
     return (
-        control(owner, "n_components", "numbers a vector", default=50, min=2, max=300),
-        control(owner, "window", max=50),
+        control("n_components", "numbers a vector", default=50, min=2, max=300),
+        control("window", max=50),
         *more,
-        control(owner, "min_count", "times a word must occur", max=1000, advanced=True),
-        seed(owner),
+        control("min_count", "times a word must occur", max=1000, advanced=True),
     )
 
 
@@ -104,10 +103,9 @@ class SkipGramMethod(Words):
     id, title, estimator, objective = "skip_gram", "Skip-gram", "SkipGram", "mean loss of a pair"
     compare = ("glove", "pmi")
     settings = _vector_controls(
-        "SkipGram",
-        control("SkipGram", "max_iter", "epochs", default=20, max=200),
-        control("SkipGram", "negatives", max=50, advanced=True),
-        control("SkipGram", "learning_rate", min=1e-4, max=1, log=True, advanced=True),
+        control("max_iter", "epochs", default=20, max=200),
+        control("negatives", max=50, advanced=True),
+        control("learning_rate", min=1e-4, max=1, log=True, advanced=True),
     )
 
 
@@ -115,10 +113,9 @@ class GloVeMethod(Words):
     id, title, estimator, objective = "glove", "GloVe", "GloVe", "mean weighted squared error"
     compare = ("skip_gram", "pmi")
     settings = _vector_controls(
-        "GloVe",
-        control("GloVe", "max_iter", "epochs", default=30, max=500),
-        control("GloVe", "x_max", "count of full weight", min=1, max=1000, advanced=True),
-        control("GloVe", "learning_rate", min=1e-4, max=1, log=True, advanced=True),
+        control("max_iter", "epochs", default=30, max=500),
+        control("x_max", "count of full weight", min=1, max=1000, advanced=True),
+        control("learning_rate", min=1e-4, max=1, log=True, advanced=True),
     )
 
 
@@ -126,10 +123,6 @@ class PMIMethod(Words):
     id, title, estimator, objective = "pmi", "Pointwise mutual information", "PMIEmbedding", "squared error"
     compare = ("skip_gram", "glove")
     settings = _vector_controls(
-        "PMIEmbedding",
-        control("PMIEmbedding", "shift", min=1, max=50, advanced=True),
-        control("PMIEmbedding", "power", max=1, step=0.05, advanced=True),
+        control("shift", min=1, max=50, advanced=True),
+        control("power", max=1, step=0.05, advanced=True),
     )
-
-
-METHODS = (SkipGramMethod(), GloVeMethod(), PMIMethod())
