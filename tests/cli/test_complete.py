@@ -63,7 +63,7 @@ def test_only_blanks_change(tmp_path_factory, drawn):
 
     path = tmp_path_factory.mktemp("laws") / "t.csv"
     path.write_bytes(whole([[cell for cell, _ in row] for row in rows]))
-    source = read_source([str(path)], (), ())
+    source = read_source([str(path)])
     X = source.table.array()
     blank = np.array([[gap for _, gap in row[:3]] for row in rows])
     np.testing.assert_array_equal(np.isnan(X), blank)

@@ -240,7 +240,6 @@ def test_row_names_written_by_r_get_a_column(put):
         ("first", [1, 2, 3], True),
         ("first", [0, 1, 2], True),
         ("first", [7, 3, 9], False),
-        ("id", [7, 7, 9], False),
         ("id", [7.5, 3, 9], False),
     ],
 )

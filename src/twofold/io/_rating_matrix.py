@@ -18,9 +18,9 @@ import polars as pl
 
 from twofold.core.spelling import spell_parameters
 from twofold.io.tables.columns import to_numbers
+from twofold.io.tables.roles import names_rows as counts_rows
 from twofold.io.tables.sentinels import CODES, stands_apart
 from twofold.io.tables.table import is_key, whole
-from twofold.io.tables.table import names_rows as counts_rows
 
 MIN_COLUMNS = 4  # columns of ratings, where nothing names the users
 MIN_NAMED_COLUMNS = 3  # the same where a column names them: (user, item, rating) has two beside it

@@ -10,23 +10,9 @@ import polars as pl
 
 from twofold.core.checks import InputError
 from twofold.core.spelling import spell_parameters
-from twofold.io.tables.columns import BLANKS, cells
+from twofold.io.tables.columns import BLANKS, DATE_FORMATS, cells
 from twofold.io.tables.table import Piece, place
 
-FORMATS = {
-    "%Y-%m-%d": "year-month-day",
-    "%Y/%m/%d": "year/month/day",
-    "%Y.%m.%d": "year.month.day",
-    "%m/%d/%Y": "month/day/year",
-    "%d/%m/%Y": "day/month/year",
-    "%d.%m.%Y": "day.month.year",
-    "%d-%m-%Y": "day-month-year",
-    "%d %B %Y": "day, month, year",
-    "%d %b %Y": "day, month, year",
-    "%B %d, %Y": "month, day, year",
-    "%b %d, %Y": "month, day, year",
-    "%Y%m%d": "yearmonthday",
-}
 _CALLED = re.compile(
     r"(?i)(.*[_\s.-])?(date|datetime|time|timestamp|year|month|day|created|published|posted)([_\s.-].*)?"
 )
@@ -80,7 +66,7 @@ def to_days(column: pl.Series) -> tuple[np.ndarray, str]:
         return from_numbers(numbers.to_numpy())
     text = text.str.replace(r"^[A-Z][a-z]{2,8}, ", "").str.replace(_CLOCK, "").str.replace(r"^(\d{4}-\d{2})$", "$1-01")
     best, how = None, ""
-    for form, words in FORMATS.items():
+    for form, words in DATE_FORMATS.items():
         days = text.str.to_date(form, strict=False)
         if best is None or days.null_count() < best.null_count():
             best, how = days, f", read as {words}" if form[1] != "Y" else ""

@@ -35,7 +35,8 @@ from twofold.io.tables import arrays
 from twofold.io.tables.columns import BLANKS, to_numbers
 from twofold.io.tables.delimited import find_delimiter, read_delimited, records
 from twofold.io.tables.read import ELSEWHERE, EXCEL, JSONL, PARQUET, SQLITE, kind, missing_message, read_jsonl, read_one
-from twofold.io.tables.table import Piece, Table, check_names, is_key, names_rows, quote_names, stack, whole
+from twofold.io.tables.roles import names_rows
+from twofold.io.tables.table import Piece, Table, check_names, is_key, quote_names, stack, whole
 from twofold.io.text_parts import cut_file, lines_before, open_part, read_rows
 
 TABLES = (".csv", ".tsv", ".tab", ".psv", *PARQUET, *JSONL, *SQLITE, *EXCEL)

@@ -48,14 +48,23 @@ class Reading(TypedDict, total=False):
     missing
         Text or number that means a missing value; repeatable.
     drop
-        Column to leave out; repeatable.
+        Column that is not used; repeatable.
     columns
         Column to use, and no other but those named so; repeatable.
+    id
+        Column that names rows or things, and is never fitted; repeatable.
+    category
+        Column of categories, though its cells are numbers or seldom repeat; repeatable.
+    number
+        Column of numbers, though it looks like an identifier; repeatable.
     """
 
     missing: Annotated[Sequence[Any], Flag("--missing", "--na", unit="VALUE")]
     drop: Annotated[Sequence[str], Flag(unit="COLUMN")]
     columns: Annotated[Sequence[str], Flag(unit="COLUMN")]
+    id: Annotated[Sequence[str], Flag(unit="COLUMN")]
+    category: Annotated[Sequence[str], Flag(unit="COLUMN")]
+    number: Annotated[Sequence[str], Flag(unit="COLUMN")]
 
 
 SHARED = {

@@ -42,7 +42,8 @@ from twofold.core.data.sources.views import ColumnsOf
 from twofold.core.progress import Progress, doing
 from twofold.core.seeds import generator
 from twofold.io.tables.csv_fill import Source, read_source
-from twofold.io.tables.table import Piece, Table, names_rows, quote_names
+from twofold.io.tables.roles import names_rows
+from twofold.io.tables.table import Piece, Table, quote_names
 
 RARE = 40  # known cells in the sample, below which nothing is learned of a column of a streamed table
 EXACT = 2**53  # up to which every whole number is a float

@@ -16,7 +16,7 @@ from numpy.lib import format as npy
 
 from twofold.core.checks import DAMAGED_ARRAY, InputError, check_sparse, reason_of
 from twofold.io.open import check_budget
-from twofold.io.tables.table import Piece, Table, check_names
+from twofold.io.tables.table import Piece, Table, assemble, check_names
 
 ENDINGS = (".npy", ".npz", ".mtx")
 LINE = 64  # bytes that a row or a column takes beside its numbers, about
@@ -97,7 +97,12 @@ def pick_from_npz(path: str, part: str) -> Any:
 
 
 def stack_arrays(
-    parts: list[Table], source: str, missing: Sequence[Any], drop: Sequence[str], columns: Sequence[str] = ()
+    parts: list[Table],
+    source: str,
+    missing: Sequence[Any] = (),
+    drop: Sequence[str] = (),
+    columns: Sequence[str] = (),
+    **roles: Sequence[str],
 ) -> Table:
     """Arrays under each other; columns have only numbers for names."""
     first = parts[0]
@@ -105,6 +110,9 @@ def stack_arrays(
         if len(part.columns) != len(first.columns):
             sizes = f"{len(part.columns)} columns where {first.source} has {len(first.columns)}"
             raise InputError(f"{part.source} has {sizes}. Files read together need the same columns.")
+    if any(roles.values()):
+        pieces = [Piece(as_frame(part), part.source, notes=part.notes) for part in parts]
+        return assemble(pieces, source, missing, drop, columns, **roles)
     if len(parts) == 1 and not missing and not drop and not columns:
         return Table(first.numbers, first.columns, notes=first.notes, source=source)
     check_names("drop", drop, first.columns, source)
@@ -117,6 +125,14 @@ def stack_arrays(
         numbers[numbers == as_number(code)] = np.nan
     notes = [note for part in parts for note in part.notes]
     return Table(numbers, [first.columns[i] for i in keep], notes=notes, source=source)
+
+
+def as_frame(table: Table) -> pl.DataFrame:
+    """An array as a frame, null where a cell is blank."""
+    numbers = table.array()
+    if sp.issparse(numbers):
+        raise InputError(f"{table.source} is sparse: all its columns are numbers. Leave out what their roles are.")
+    return pl.DataFrame(numbers, schema=table.columns, orient="row").fill_nan(None)
 
 
 def as_number(code: Any) -> float:

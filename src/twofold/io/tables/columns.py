@@ -9,6 +9,21 @@ import numpy as np
 import polars as pl
 
 BLANKS = frozenset({"", "na", "n/a", "nan", "null", "none", "-", "?", "#n/a", "<na>"})
+DATE_FORMATS = {
+    "%Y-%m-%d": "year-month-day",
+    "%Y/%m/%d": "year/month/day",
+    "%Y.%m.%d": "year.month.day",
+    "%m/%d/%Y": "month/day/year",
+    "%d/%m/%Y": "day/month/year",
+    "%d.%m.%Y": "day.month.year",
+    "%d-%m-%Y": "day-month-year",
+    "%d %B %Y": "day, month, year",
+    "%d %b %Y": "day, month, year",
+    "%B %d, %Y": "month, day, year",
+    "%b %d, %Y": "month, day, year",
+    "%Y%m%d": "yearmonthday",
+}
+CLOCK_FORMATS = (" %H:%M:%S", "T%H:%M:%S", " %H:%M", "T%H:%M", "T%H:%M:%S%.f", " %H:%M:%S%.f")
 _DATE = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ]\d{1,2}:\d{2}.*)?$"
 _UNIT = r"[€$£¥₹%]|EUR|USD|GBP|CHF|JPY"
 _WITH_UNIT = rf"^[+-]?\s*(?:{_UNIT})?\s*[+-]?[\d.,]+(?:[eE][+-]?\d+)?\s*(?:{_UNIT})?$"
@@ -91,6 +106,24 @@ def parse_numbers(text: pl.Series, decimal_comma: bool) -> tuple[pl.Series, Writ
         if truth.null_count() == text.null_count():
             return truth, PLAIN
     return values, PLAIN
+
+
+def read_dates(text: pl.Series) -> pl.Series | None:
+    """Days, or times if cells have them, from text that is written in one way; None if it is not.
+
+    >>> read_dates(pl.Series(["31.12.2024", None, "1.1.2025"])).to_list()
+    [datetime.date(2024, 12, 31), None, datetime.date(2025, 1, 1)]
+    """
+    sample = text.drop_nulls().head(SAMPLE)
+    clocks = CLOCK_FORMATS if sample.str.contains(":", literal=True).any() else ("",)
+    kind = pl.Datetime("us") if clocks[0] else pl.Date
+    for form in DATE_FORMATS:
+        for clock in clocks:
+            if sample.str.strptime(kind, form + clock, strict=False).null_count() == 0:
+                found = text.str.strptime(kind, form + clock, strict=False)
+                if found.null_count() == text.null_count():
+                    return found
+    return None
 
 
 def find_form(text: pl.Series, decimal_comma: bool) -> Written:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,42 +35,39 @@ class Source(NamedTuple):
     text: Text | None  # its bytes, if it is delimited text
 
 
-def read_source(
-    inputs: Sequence[str], missing: Sequence[Any] = (), drop: Sequence[str] = (), columns: Sequence[str] = ()
-) -> Source:
-    """One file, or several that are no text as one table; columns to drop are not learned from, but stay in the output.
+def read_source(inputs: Sequence[str], **reading: Any) -> Source:
+    """One file, or several that are no text as one table; see `read_table` for `reading`.
 
     What is larger than the memory budget stays on disk.
     """
     files = [file for one in inputs for file in find_files(one)]
     if len(files) > 1:
-        return read_several(inputs, files, missing, drop, columns)
+        return read_several(inputs, files, reading)
     given = inputs[0]
     path = files[0].partition("::")[0]
     if path == "-" or kind(path) not in OTHERS:
         name = "standard input" if path == "-" else path
         data = read_bytes(files[0])
         piece = read_delimited(data, name)
-        return Source(assemble([piece], name, missing, drop, columns), piece, open_text(data, name))
-    part = read_one(files[0], streaming=not (missing or drop or columns))
+        return Source(assemble([piece], name, **reading), piece, open_text(data, name))
+    part = read_one(files[0], streaming=not any(reading.values()))
     if isinstance(part, Piece):
-        return Source(assemble([part], given, missing, drop, columns), part, None)
-    return Source(arrays.stack_arrays([part], given, missing, drop, columns), None, None)
+        return Source(assemble([part], given, **reading), part, None)
+    return Source(arrays.stack_arrays([part], given, **reading), None, None)
 
 
-def read_several(
-    inputs: Sequence[str], files: list[str], missing: Sequence[Any], drop: Sequence[str], columns: Sequence[str]
-) -> Source:
+def read_several(inputs: Sequence[str], files: list[str], reading: Mapping[str, Any]) -> Source:
     """Files one below the other: arrays, or tables whose format has types."""
     given = inputs[0] if len(inputs) == 1 else f"{inputs[0]} and {len(inputs) - 1} more"
     if any(kind(file) not in OTHERS for file in files):
         raise InputError(f"{given} means {len(files)} files, and text is completed one file at a time. Name one.")
     table = stream_files(inputs, files)
     if table is not None:
-        if missing or drop or columns:
+        if any(reading.values()):
+            left = ", ".join(f"⟨{name}⟩" for name, value in reading.items() if value)
             raise InputError(
                 f"{given} is larger than the memory budget, and then all its columns are used as they are. Leave out "
-                "⟨missing⟩, ⟨drop⟩ and ⟨columns⟩, or raise the budget with ⟨memory⟩."
+                f"{left}, or raise the budget with ⟨memory⟩."
             )
         return Source(table, None, None)
     parts = [read_one(file) for file in files]
@@ -79,8 +76,8 @@ def read_several(
     if pieces and arrays_read:
         raise InputError(f"{given} mixes arrays ({arrays_read[0].source}) and tables ({pieces[0].name}).")
     if arrays_read:
-        return Source(arrays.stack_arrays(arrays_read, given, missing, drop, columns), None, None)
-    return Source(assemble(pieces, given, missing, drop, columns), Piece(stack(pieces), given), None)
+        return Source(arrays.stack_arrays(arrays_read, given, **reading), None, None)
+    return Source(assemble(pieces, given, **reading), Piece(stack(pieces), given), None)
 
 
 class Style(NamedTuple):

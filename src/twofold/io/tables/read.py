@@ -44,6 +44,9 @@ def read_table(
     missing: Sequence[Any] = (),
     drop: Sequence[str] = (),
     columns: Sequence[str] = (),
+    id: Sequence[str] = (),
+    category: Sequence[str] = (),
+    number: Sequence[str] = (),
 ) -> Table:
     """Read one table from a file, several files, a folder, a pattern, `file.db::table`, or `-` (standard input).
 
@@ -54,34 +57,38 @@ def read_table(
     missing : sequence
         Texts or numbers that mean a missing value, such as 99 or "unknown", beside empty cells, NA and the like.
     drop : sequence of str
-        Columns to leave out.
+        Columns that are not used.
     columns : sequence of str
-        Columns to keep, all if none is named; a column that names the rows stays.
+        Columns to use, all if none is named; a column that names the rows stays.
+    id, category, number : sequence of str
+        Columns that hold identifiers, categories or numbers; what the others hold follows from names and cells.
 
     Returns
     -------
     Table
-        Numbers, column names, row ids, the columns that are not numbers, and notes on every choice made.
+        Numbers, column names, row ids, the columns that are not numbers, what every column is, and notes on every
+        choice made.
     """
     given = [inputs] if isinstance(inputs, (str, Path)) else list(inputs)
-    missing, drop, columns = ([one] if isinstance(one, (str, float, int)) else one for one in (missing, drop, columns))
+    reading = {"missing": missing, "drop": drop, "columns": columns, "id": id, "category": category, "number": number}
+    options: dict[str, Any] = {k: [v] if isinstance(v, (str, float, int)) else v for k, v in reading.items()}
+    plain = not any(len(value) for value in options.values())
     files = [file for one in given for file in find_files(str(one))]
     source = str(given[0]) if len(given) == 1 else f"{given[0]} and {len(given) - 1} more"
     source = "standard input" if source == "-" else source
-    whole = len(files) == 1 and not missing and not drop and not columns
-    if len(files) > 1 and not missing and not drop and not columns:
+    if len(files) > 1 and plain:
         streamed = stream_files([str(one) for one in given], files)
         if streamed is not None:
             return streamed
-    parts = [read_one(file, streaming=whole) for file in files]
+    parts = [read_one(file, streaming=plain and len(files) == 1) for file in files]
     pieces = [part for part in parts if isinstance(part, Piece)]
     bare = [part for part in parts if isinstance(part, Table)]
     if pieces and bare:
         raise InputError(f"{source} mixes arrays ({bare[0].source}) and tables ({pieces[0].name}).")
     if pieces:
-        table = assemble(pieces, source, missing, drop, columns)
+        table = assemble(pieces, source, **options)
     else:
-        table = arrays.stack_arrays(bare, source, missing, drop, columns)
+        table = arrays.stack_arrays(bare, source, **options)
     if len(files) > 1:
         table.notes.insert(0, f"{len(files)} files read as one table")
     return table

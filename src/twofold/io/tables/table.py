@@ -11,7 +11,7 @@ import json
 import re
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,12 +31,25 @@ from twofold.io.tables.columns import (
     fill_blanks,
     is_grouped,
     plain_numbers,
+    read_dates,
     read_form,
     to_numbers,
 )
+from twofold.io.tables.roles import (
+    CODED,
+    LOOKED_AT,
+    Column,
+    as_category,
+    as_flag,
+    codes_of,
+    is_code,
+    is_whole,
+    of_numbers,
+    of_text,
+)
 from twofold.io.tables.sentinels import say_sentinels
 
-_ID_NAME = re.compile(r"(.*[_\s.-])?(id|ids|index|idx|key|name|uuid|guid)|.*[a-z](Id|ID|Key|Index|Name)")
+NUMERIC = ("number", "whole", "flag", "constant")  # roles of columns that may be in the matrix of numbers
 
 
 @dataclass
@@ -54,7 +67,10 @@ class Piece:
 class Table:
     """A table ready for an estimator.
 
-    `numbers` is float64 (n,d) with NaN for blanks, or CSR, or the path of a file not yet read.
+    `numbers` is float64 (n,d) with NaN for blanks, or CSR, or the path of a file not yet read: the columns that hold
+    numbers, but identifiers. `schema` says what every column that may be used is, and `frame` has all columns of the
+    input in their order and their types; it is None where the input is an array. `coded()` gives all columns that a
+    model can use as numbers, categories by their codes.
     """
 
     numbers: np.ndarray | sp.csr_array | Path
@@ -64,6 +80,12 @@ class Table:
     notes: list[str] = field(default_factory=list)
     source: str = ""
     forms: dict[str, Written] = field(default_factory=dict)  # how numbers are written, where that is not plain
+    schema: list[Column] = field(default_factory=list)
+    frame: pl.DataFrame | None = None
+    aside: list[str] = field(default_factory=list)  # those of the notes that tell what `numbers` leaves out
+
+    def __post_init__(self) -> None:
+        self.schema = self.schema or [Column(name, "number") for name in self.columns]
 
     @property
     def named(self) -> bool:
@@ -72,11 +94,31 @@ class Table:
 
     def array(self) -> np.ndarray | sp.csr_array:
         """The numbers in memory."""
+        if not self.columns:
+            names = [column.name for column in self.schema]
+            raise InputError(f"{self.source} has no column of numbers, only {quote_names(names)}.")
         if not isinstance(self.numbers, Path):
             return self.numbers
         if self.numbers.suffix == ".npy":
             return np.load(self.numbers).astype(np.float64)
         return pl.read_parquet(self.numbers).to_numpy().astype(np.float64)
+
+    def coded(self) -> tuple[np.ndarray | sp.csr_array, list[Column]]:
+        """(n,d) every column that a model can use, and what each is: NaN for blanks, levels by code, dates as days.
+
+        From then on the notes tell what this matrix leaves out.
+        """
+        if self.frame is None:
+            return self.array(), self.schema
+        used = [column for column in self.schema if column.role in CODED]
+        X = np.empty((self.frame.height, len(used)))
+        for j, column in enumerate(used):
+            X[:, j] = codes_of(column, self.frame[column.name])
+        names = None if self.ids is None else self.ids.name
+        self.notes[:] = [note for note in self.notes if note not in self.aside]
+        self.aside = say_aside(self.schema, self.frame, [names, *(column.name for column in used)])
+        self.notes += self.aside
+        return X, used
 
 
 def unique_names(names: Sequence[str]) -> tuple[list[str], list[tuple[str, str, int]]]:
@@ -120,65 +162,238 @@ def assemble(
     missing: Sequence[Any] = (),
     drop: Sequence[str] = (),
     columns: Sequence[str] = (),
+    id: Sequence[str] = (),
+    category: Sequence[str] = (),
+    number: Sequence[str] = (),
 ) -> Table:
-    """Stack the pieces and sort their columns into numbers, ids and others; see `read_table` for the parameters."""
+    """Stack the pieces and find the role of every column; see `read_table` for the parameters."""
     frame = stack(pieces)
-    check_names("drop", drop, frame.columns, source)
-    check_names("columns", columns, frame.columns, source)
-    frame = frame.drop(drop)
+    columns = [*columns, *category, *number] if columns else columns
+    wishes = read_wishes(frame.columns, source, drop=drop, columns=columns, id=id, category=category, number=number)
     notes = [note for piece in pieces for note in piece.notes]
     blanks = blanks_of(missing)
-    numbers, kept, forms = sort_columns(frame, pieces, blanks, columns)
+    read = read_columns(frame, pieces, blanks, wishes)
+    forms = {name: one.form for name, one in read.items() if one.form != PLAIN and one.column is not None}
     notes += say_forms(forms)
-    ids = name_rows(frame, numbers, kept, notes)
-    if columns:
-        numbers = {name: values for name, values in numbers.items() if name in columns}
-        kept = {name: why for name, why in kept.items() if name in columns}
-    notes += [f"{quote_names(names)} set aside: {why}" for why, names in by_reason(kept).items()]
-    if not numbers:
+    schema = [one.column for one in read.values() if one.column is not None]
+    own = [column for column in schema if name_is_used(column.name, columns)]
+    schema = use_numbered(own, read) if not any(column.role in CODED for column in own) else schema
+    names = find_row_names(schema, read, id)
+    schema = [column for column in schema if name_is_used(column.name, columns) or column.name == names]
+    found = {column.name: read[column.name].values for column in schema if column.role in NUMERIC}
+    numbers = {name: values for name, values in found.items() if values is not None}
+    if not any(column.role in CODED for column in schema) and not numbers:
         raise InputError(f"{source} has no column of numbers, only {quote_names(columns or frame.columns)}.")
-    notes += say_sentinels(numbers)
-    matrix = np.column_stack(list(numbers.values()))
-    others = flat(frame.select(list(kept)))
-    return Table(matrix, list(numbers), whole(frame[ids]) if ids else None, others, notes, source, forms)
+    others = [column.name for column in schema if column.name not in numbers and column.name != names]
+    typed = flat(pl.DataFrame([one.series for one in read.values()]))
+    notes += say_roles(schema, names)
+    aside = say_aside(schema, typed, [*numbers, names])
+    notes += aside + say_sentinels(numbers)
+    matrix = np.column_stack(list(numbers.values())) if numbers else np.empty((frame.height, 0))
+    ids = typed[names] if names is not None else None
+    return Table(
+        matrix, list(numbers), ids, typed.select(others), notes, source, forms, schema=schema, frame=typed, aside=aside
+    )
 
 
-def sort_columns(
-    frame: pl.DataFrame, pieces: list[Piece], blanks: frozenset[str], chosen: Sequence[str]
-) -> tuple[dict[str, np.ndarray], dict[str, str], dict[str, Written]]:
-    """Columns of numbers; the others and why; and how numbers are written where that is not plain.
+@dataclass
+class Read:
+    """A column of a file, as it is understood."""
 
-    Of columns that are not chosen only those are kept that may name the rows.
+    series: pl.Series  # typed, null where a cell is blank
+    values: np.ndarray | None = None  # its numbers, if it holds any
+    form: Written = PLAIN
+    column: Column | None = None  # None: left out
+
+
+def read_wishes(names: Sequence[str], source: str, **wishes: Sequence[str]) -> dict[str, str]:
+    """Say what the user wants of each column: "drop", "id", "category", "number"; "other" if it is not chosen.
+
+    A column that is wanted as something counts as chosen.
     """
+    for parameter, given in wishes.items():
+        check_names(parameter, given, names, source)
+    roles = ("drop", "id", "category", "number")
+    out: dict[str, str] = {}
+    for role in roles:
+        for name in wishes[role]:
+            if name in out:
+                raise InputError(f"⟨{out[name]}={name}⟩ and ⟨{role}={name}⟩ exclude each other. Leave one out.")
+            out[name] = role
+    chosen = wishes["columns"]
+    return dict.fromkeys((name for name in names if chosen and name not in chosen), "other") | out
+
+
+def name_is_used(name: str, chosen: Sequence[str]) -> bool:
+    return not chosen or name in chosen
+
+
+def read_columns(
+    frame: pl.DataFrame, pieces: list[Piece], blanks: frozenset[str], wishes: Mapping[str, str]
+) -> dict[str, Read]:
+    """Every column typed, and its role; those that are left out have none, but for such as may name the rows."""
     comma = any(piece.decimal_comma for piece in pieces)
-    numbers: dict[str, np.ndarray] = {}
-    kept: dict[str, str] = {}
-    forms: dict[str, Written] = {}
     plain = plain_numbers(frame, blanks)
+    out: dict[str, Read] = {}
     for position, column in enumerate(frame.iter_columns()):
-        name = column.name
+        name, wish = column.name, wishes.get(column.name, "")
         values, kind, form = plain[name] if name in plain else to_numbers(column, blanks, comma)
-        if chosen and name not in chosen:
-            if kind == "number" and names_rows(name, values, position):
-                numbers[name] = values
-            elif kind == "text" and is_key(column):
-                kept[name] = kind
-            continue
         if kind == "mixed":
-            raise InputError(explain_mixed(column, values, pieces, blanks))
-        if kind != "number":
-            kept[name] = kind
-            continue
-        check_finite(column, values, pieces)
-        numbers[name] = values
-        if form != PLAIN:
-            forms[name] = form
-    if any(form.decimal == "," for form in forms.values()):  # then points in the same file are no decimal ones
-        for name in numbers.keys() - forms.keys():
-            if is_grouped(frame[name], blanks):
-                forms[name] = Written(",", ".")
-                numbers[name] = blank_codes(fill_blanks(read_form(cells(frame[name], blanks), forms[name])), blanks)
-    return numbers, kept, forms
+            if wish in ("", "number"):
+                raise InputError(explain_mixed(column, values, pieces, blanks))
+            kind = "text"
+        if kind == "text" and wish == "number":
+            raise InputError(explain_text(column, pieces, blanks))
+        if kind == "number" and wish not in ("drop", "other"):
+            check_finite(column, values, pieces)
+        out[name] = understand(column, values if kind == "number" else None, kind, form, position, wish, blanks)
+    if any(one.form.decimal == "," for one in out.values()):  # then points in the same file are no decimal ones
+        for position, (name, one) in enumerate(out.items()):
+            if one.values is not None and one.form == PLAIN and is_grouped(frame[name], blanks):
+                form = Written(",", ".")
+                values = blank_codes(fill_blanks(read_form(cells(frame[name], blanks), form)), blanks)
+                out[name] = understand(frame[name], values, "number", form, position, wishes.get(name, ""), blanks)
+    return out
+
+
+def understand(
+    column: pl.Series,
+    values: np.ndarray | None,
+    kind: str,
+    form: Written,
+    position: int,
+    wish: str,
+    blanks: frozenset[str],
+) -> Read:
+    """The role of a column, and its cells in the type that goes with it."""
+    name = column.name
+    written = column.dtype == pl.String
+    if values is not None and wish != "number" and written and is_code(column):
+        values, kind = None, "text"
+    if values is not None:
+        truth = column.dtype == pl.Boolean or (written and is_truth(column, values))
+        found = as_flag(name) if truth and np.nanmin(values) < np.nanmax(values) else None
+        found = found or of_numbers(name, values, position, wish == "number")
+        typed = type_numbers(column, values, found, truth)
+    else:
+        typed, found = type_others(column, kind, blanks)
+    if wish in ("drop", "other"):
+        kept = found if wish == "other" and found.role == "id" else None
+        return Read(typed, values, form, kept)
+    if wish == "id":
+        found = Column(name, "id")
+        typed = whole(cells(column, blanks)) if written else column
+    elif wish == "category":
+        typed = typed if values is None or not written or form != PLAIN else as_written(column, values, blanks)
+        found = as_category(name, typed)
+    return Read(typed, values, form, found)
+
+
+def is_truth(column: pl.Series, values: np.ndarray) -> bool:
+    """Tell whether text that was read as 0 and 1 says true and false."""
+    first = int(np.argmax(~np.isnan(values)))
+    return str(column[first]).strip().lower() in ("true", "false")
+
+
+def type_numbers(column: pl.Series, values: np.ndarray, found: Column, truth: bool) -> pl.Series:
+    """Numbers in their own type: whole ones as such, identifiers as they are written."""
+    if column.dtype != pl.String:
+        blank = np.isnan(values)
+        return column.set(pl.Series(blank), None) if blank.any() and column.null_count() < blank.sum() else column
+    if found.role == "id":
+        return whole(column.str.strip_chars())
+    typed = pl.Series(column.name, values).fill_nan(None) if np.isnan(values).any() else pl.Series(column.name, values)
+    if truth:
+        return typed == 1.0
+    if found.role == "number" or not is_whole(values[:LOOKED_AT]) or not is_whole(values):
+        return typed
+    return typed.cast(pl.Int64) if np.nanmax(np.abs(values), initial=0.0) < 2**53 else typed
+
+
+def type_others(column: pl.Series, kind: str, blanks: frozenset[str]) -> tuple[pl.Series, Column]:
+    """A column without numbers in its own type, and its role."""
+    name = column.name
+    if kind == "blank":
+        return column.cast(pl.String) if column.dtype == pl.Null else column.clear(len(column)), Column(
+            name, "constant"
+        )
+    if column.dtype in (pl.Categorical, pl.Enum):
+        return column, as_category(name, column)
+    if column.dtype.is_temporal() and column.dtype not in (pl.Duration, pl.Time):
+        return column, Column(name, "date" if column.n_unique() > 1 else "constant")
+    if column.dtype != pl.String:
+        return column, Column(name, "text")
+    text = cells(column, blanks)
+    if kind == "date":
+        dates = read_dates(text)
+        if dates is not None:
+            return dates, Column(name, "date" if dates.n_unique() > 1 else "constant")
+    return text, of_text(name, text)
+
+
+def as_written(column: pl.Series, values: np.ndarray, blanks: frozenset[str]) -> pl.Series:
+    """Numbers that are names of categories: whole ones as such, others as text."""
+    return type_numbers(column, values, Column(column.name, "whole"), False)
+
+
+def use_numbered(schema: list[Column], read: dict[str, Read]) -> list[Column]:
+    """Numbers that would name rows, as whole numbers: without them nothing could be fitted."""
+    out = []
+    for column in schema:
+        values = read[column.name].values
+        numbered = column.role == "id" and values is not None
+        out.append(of_numbers(column.name, values, 1, True) if numbered else column)  # type: ignore[arg-type]
+    return out
+
+
+def find_row_names(schema: list[Column], read: dict[str, Read], wished: Sequence[str]) -> str | None:
+    """The identifier that names the rows: the one named, else the first without blanks that tells every row apart."""
+    for column in schema:
+        if column.name in wished:
+            return column.name
+    for column in schema:
+        if column.role == "id" and is_key(read[column.name].series):
+            return column.name
+    return None
+
+
+PLURALS = {
+    "number": "numbers",
+    "whole": "whole numbers",
+    "flag": "yes or no",
+    "category": "categories",
+    "ordered": "ordered categories",
+    "date": "dates",
+    "text": "text",
+    "id": "identifiers",
+    "constant": "constant",
+}
+
+
+def say_roles(schema: list[Column], names: str | None) -> list[str]:
+    """Say what the columns are, in one line, unless all are numbers."""
+    groups: dict[str, list[str]] = {}
+    for column in schema:
+        if column.name != names:
+            groups.setdefault(column.role, []).append(column.name)
+    parts = [f'"{names}" names the rows'] if names is not None else []
+    if groups.keys() - {"number", "whole"}:
+        parts += [f"{PLURALS[role]}: {quote_names(groups[role], 4)}" for role in PLURALS if role in groups]
+    return ["; ".join(parts)] if parts else []
+
+
+def say_aside(schema: list[Column], frame: pl.DataFrame, used: Sequence[str | None]) -> list[str]:
+    """Say which columns are not used, and why."""
+    why = {"date": "dates", "constant": "the same in every row", "id": "identifiers", "text": "text"}
+    groups: dict[str, list[str]] = {}
+    for column in schema:
+        if column.name not in used:
+            blank = frame[column.name].null_count() == frame.height
+            reason = "blank in every row" if blank else why.get(column.role, "not numbers")
+            groups.setdefault(reason, []).append(column.name)
+    return [
+        f"{quote_names(found)} set aside: {reason}, only carried into the output" for reason, found in groups.items()
+    ]
 
 
 def say_forms(forms: dict[str, Written]) -> list[str]:
@@ -237,6 +452,13 @@ def explain_mixed(column: pl.Series, values: np.ndarray, pieces: list[Piece], bl
     return f'{place(row, pieces)}, column "{column.name}": "{cell}" is not a number. {remedy(cell, column.name)}'
 
 
+def explain_text(column: pl.Series, pieces: list[Piece], blanks: frozenset[str]) -> str:
+    text = cells(column, blanks) if column.dtype == pl.String else column.cast(pl.String)
+    wrong = text.is_not_null() & text.cast(pl.Float64, strict=False).is_null()
+    row = int(wrong.arg_max() or 0)
+    return f'{place(row, pieces)}, column "{column.name}": "{text[row]}" is not a number. Leave out ⟨number⟩.'
+
+
 def check_finite(column: pl.Series, values: np.ndarray, pieces: list[Piece]) -> None:
     if np.isinf(values).any():
         row = int(np.argmax(np.isinf(values)))
@@ -258,40 +480,9 @@ def quote(text: str) -> str:
     return f'"{text}"' if not re.search(r'["$`\\!]', text) else shlex.quote(text)
 
 
-def name_rows(
-    frame: pl.DataFrame, numbers: dict[str, np.ndarray], kept: dict[str, str], notes: list[str]
-) -> str | None:
-    """The column that names the rows, taken out of numbers or others; more of that kind are set aside."""
-    found = []
-    for position, name in enumerate(frame.columns):
-        if name in numbers:
-            if names_rows(name, numbers[name], position):
-                found.append(name)
-        elif kept.get(name) == "text" and is_key(frame[name]):
-            found.append(name)
-    if not found or len(numbers.keys() - set(found)) == 0:
-        return None
-    for name in found:
-        numbers.pop(name, None)
-        kept.pop(name, None)
-    kept.update(dict.fromkeys(found[1:], "id"))
-    notes.append(f'"{found[0]}" names the rows')
-    return found[0]
-
-
 def is_key(column: pl.Series) -> bool:
-    """Whether text tells every row from every other."""
-    return column.dtype == pl.String and column.null_count() == 0 and column.n_unique() == len(column) > 1
-
-
-def names_rows(name: str, values: np.ndarray, position: int) -> bool:
-    """Whether whole numbers are distinct and called an id, or merely count the rows in the first column."""
-    if len(values) < 3 or np.isnan(values).any() or (values != np.round(values)).any():
-        return False
-    if position == 0 and values[0] in (0, 1) and (np.diff(values) == 1).all():
-        return True
-    called_id = _ID_NAME.fullmatch(name) or _ID_NAME.fullmatch(name.lower())
-    return bool(called_id) and len(np.unique(values)) == len(values)
+    """Whether the cells tell every row from every other."""
+    return column.null_count() == 0 and column.n_unique() == len(column) > 1
 
 
 def whole(column: pl.Series) -> pl.Series:
@@ -301,20 +492,6 @@ def whole(column: pl.Series) -> pl.Series:
         if numbers.null_count() == 0 and (numbers.cast(pl.String) == column).all():
             return numbers
     return column
-
-
-def by_reason(kept: dict[str, str]) -> dict[str, list[str]]:
-    """Columns set aside, grouped under the sentence that explains them."""
-    why = {
-        "text": "not numbers, only carried into the output",
-        "date": "dates, only carried into the output",
-        "blank": "blank in every row",
-        "id": "they name the rows too",
-    }
-    groups: dict[str, list[str]] = {}
-    for name, kind in kept.items():
-        groups.setdefault(why[kind], []).append(name)
-    return groups
 
 
 def flat(others: pl.DataFrame) -> pl.DataFrame:
