@@ -1,4 +1,4 @@
-"""What the pages show is what the code does: every prompt in the README and the guide is run."""
+"""What the pages show is what the code does: every prompt in the README, the guide and the chapters is run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .prompts import GUIDE, ROOT, find_blocks, run_blocks
 ALONE = "cookbook"  # its blocks are run one by one, in test_cookbook
 PAGES = [
     page
-    for page in [ROOT / "README.md", *sorted(GUIDE.glob("*.md"))]
+    for page in [ROOT / "README.md", *sorted(GUIDE.glob("*.md")), *sorted((ROOT / "docs" / "learn").glob("*.md"))]
     if page.stem != ALONE and find_blocks(page.read_text(encoding="utf-8"))
 ]
 
