@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from twofold import analyses
-from twofold.analyses.common.sizes import beside, find_size
+from twofold.analyses.common.sizes import find_size, list_sizes_beside
 
 FOREVER = 1e9
 
@@ -46,8 +46,8 @@ def test_it_goes_no_further_than_it_may():
 
 
 def test_gaps_are_halved():
-    assert beside(100, [50, 100, 200]) == [75, 150]
-    assert beside(100, [96, 100, 104]) == beside(1, [1, 2]) == beside(1, [1]) == []
+    assert list_sizes_beside(100, [50, 100, 200]) == [75, 150]
+    assert list_sizes_beside(100, [96, 100, 104]) == list_sizes_beside(1, [1, 2]) == list_sizes_beside(1, [1]) == []
 
 
 def test_more_than_ten_groups_are_found(monkeypatch):

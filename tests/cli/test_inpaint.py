@@ -91,6 +91,6 @@ def test_a_failure_in_writing_leaves_the_old_file(twofold, quick, marks, monkeyp
     def fail(*args):
         raise OSError(28, "No space left on device", "both.html")
 
-    monkeypatch.setattr("twofold.analyses.common.html.page", fail)
+    monkeypatch.setattr("twofold.analyses.common.answer.template", fail)
     result = twofold("inpaint", *WAYS["mask"], "-o", "old.png", "--force", "--compare", "both.html")
     assert result.exit_code == 2 and Path("old.png").read_text() == "old" and not Path("both.html").exists()

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter as Option
 
-from twofold.analyses.common.analysis import answers_of, files_planned
+from twofold.analyses.common.analysis import answers_of, plan_files
 from twofold.analyses.common.answer import Answer
 from twofold.cli import options
 from twofold.cli.deliver import Output, run
@@ -130,7 +130,7 @@ def make_command(analyze: Analysis) -> Callable[..., None]:
             texts = [one for value in (*arguments.values(), *given.values()) for one in as_list(value)]
 
             def work() -> Answer:
-                with files_planned(output.files):
+                with plan_files(output.files):
                     answer = analyze(*arguments.values(), **given)
                 answer.notes += notes()
                 return answer

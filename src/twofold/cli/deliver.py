@@ -45,7 +45,7 @@ def run(analysis: Callable[[], Answer], output: Output, kind: type[Answer], inpu
     if output.save is not None and output.save.suffix != ".twofold":
         raise InputError(f"--save {output.save}: a model file ends in .twofold. Name it so, or use -o for results.")
     check_targets(output.out, [ending for ending in kind.endings if ending != ".twofold"], output.force, inputs)
-    check_targets(kind.written(output.files), kind.endings, output.force, inputs)
+    check_targets(kind.list_files(output.files), kind.endings, output.force, inputs)
     check_targets([*output.figure.values()], DRAWN, output.force, inputs)
     if output.compare in output.files:
         raise InputError(f"{output.compare} is named twice. Give each output its own file.")
@@ -62,7 +62,7 @@ def deliver(answer: Answer, output: Output) -> None:
     with show_progress(output.quiet), doing("writing"):
         answer.save(*output.files, **output.figure, force=True)  # looked at before the fit
     say(answer.notes, output.quiet)
-    written = [str(path) for path in (*answer.written(output.files), *output.figure.values())]
+    written = [str(path) for path in (*answer.list_files(output.files), *output.figure.values())]
     if output.as_json:
         print_json(answer.to_dict() | {"written": written})
         return

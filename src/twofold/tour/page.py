@@ -14,7 +14,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from twofold import __version__
-from twofold.analyses.common.html import template
+from twofold.analyses.common.answer import template
 from twofold.plots.style import GREY, INK, PALE, style
 from twofold.tour.station import Part, Station
 

@@ -91,7 +91,7 @@ class Clustering(Answer):
 
     def differs(self, c: int) -> list[tuple[str, float]]:
         """The columns in which cluster c differs most from all rows, in standard deviations."""
-        return strongest(self.profiles[c], self.data.columns, least=0.1)
+        return strongest(self.profiles[c], self.data.columns, minimum=0.1)
 
     def grids(self) -> list[Grid]:
         n, sizes = len(self.labels), self.sizes

@@ -1,7 +1,7 @@
 """The declaration of an analysis: its function's signature and docstring, and nothing else.
 
     @analysis(streams=True)
-    def cluster(data: Data, n_clusters: Annotated[int | None, Flag("-k", "--clusters", min=1)] = None, ...)
+    def cluster(data: Data, n_clusters: Annotated[int | None, Flag("-k", min=1)] = None, ...)
 
 The decorator checks arguments by what `twofold.core.declaration` reads of them, says in the answer which call gives it
 again, and completes the docstring with the parameters that all analyses share. The command line, the lab and the
@@ -76,8 +76,8 @@ _planned: ContextVar[Sequence[Path]] = ContextVar("planned", default=())
 
 
 @contextmanager
-def files_planned(files: Sequence[Path]) -> Iterator[None]:
-    """In the block, an analysis knows which files its answer will be written to."""
+def plan_files(files: Sequence[Path]) -> Iterator[None]:
+    """Tell an analysis in the block which files its answer will be written to."""
     token = _planned.set(files)
     try:
         yield
@@ -85,8 +85,8 @@ def files_planned(files: Sequence[Path]) -> Iterator[None]:
         _planned.reset(token)
 
 
-def planned_files() -> Sequence[Path]:
-    """Files that the answer will be written to: an analysis refuses, before it fits, what they could not hold."""
+def list_planned_files() -> Sequence[Path]:
+    """List the files of the answer: an analysis refuses, before it fits, what they could not hold."""
     return _planned.get()
 
 
@@ -120,7 +120,7 @@ def analysis(*, streams: bool = False) -> Callable[[Callable[Options, Found]], C
 def bind(
     function: Callable[..., Any], signature: inspect.Signature, args: Sequence[Any], options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """All arguments of a call by name, defaults included, but `progress`."""
+    """Return all arguments of a call by name, defaults included, but `progress`."""
     known = read_parameters(function)
     for name in options:
         if name not in known:
@@ -135,13 +135,13 @@ def bind(
 
 
 def answers_of(analyze: Callable[..., Answer]) -> tuple[type[Answer], ...]:
-    """The kinds of answer that an analysis gives, as its signature declares them."""
+    """Return the kinds of answer that an analysis gives, as its signature declares them."""
     hint = get_type_hints(inspect.unwrap(analyze))["return"]
     return get_args(hint) or (hint,)
 
 
 def complete_docstring(function: Callable[..., Any], signature: inspect.Signature) -> str:
-    """The docstring with the parameters that analyses share at the end of its Parameters section."""
+    """Add the parameters that analyses share to the end of the docstring's Parameters section."""
     text = inspect.getdoc(function) or ""
     entries = [f"{name}\n    {SHARED[name]}" for name in SHARED if name in signature.parameters]
     if any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values()):
@@ -152,7 +152,7 @@ def complete_docstring(function: Callable[..., Any], signature: inspect.Signatur
 
 
 def write_argument(name: str, value: Any) -> str:
-    """An argument as Python writes it; what has no literal stands as a variable of the parameter's name.
+    """Write an argument in Python; what has no literal stands as a variable of the parameter's name.
 
     >>> write_argument("data", ["wine.csv"]), write_argument("data", object()), write_argument("drop", ["id"])
     ("'wine.csv'", 'data', "['id']")
@@ -163,7 +163,7 @@ def write_argument(name: str, value: Any) -> str:
 
 
 def write_literal(value: Any) -> str | None:
-    """The literal of a number, a text, a path, or a list or dict of them; None if there is none."""
+    """Write the literal of a number, a text, a path, or a list or dict of them; None if there is none."""
     if isinstance(value, Mapping):
         pairs = [(write_literal(key), write_literal(one)) for key, one in value.items()]
         return None if any(None in pair for pair in pairs) else f"{{{', '.join(f'{k}: {v}' for k, v in pairs)}}}"

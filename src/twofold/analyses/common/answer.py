@@ -17,6 +17,7 @@ A kind of answer says what it is (`heading`, `outcome`), what is shown (`grids`,
 
 from __future__ import annotations
 
+import base64
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import polars as pl
 
+from twofold import __version__
 from twofold.analyses.common.analysis import write_argument
 from twofold.analyses.common.targets import Writer, check_targets
 from twofold.core.declaration import REQUIRED, read_parameters
@@ -105,47 +107,47 @@ class Answer:
 
     @property
     def hint(self) -> str:
-        """A note for those who write no file: how to keep the answer. "" if it is complete on a terminal."""
+        """Say how to keep the answer, where no file is written. "" if it is complete on a terminal."""
         return ""
 
     @property
     def heading(self) -> str:
-        """What was analyzed, in a few words."""
+        """Name what was analyzed, in a few words."""
         return self.source
 
     @property
     def outcome(self) -> str:
-        """What came of it, in a few words."""
+        """Say what came of it, in a few words."""
         return ""
 
     @property
     def title(self) -> str:
-        """Both, on one line."""
+        """Write both on one line."""
         return f"{self.heading} → {self.outcome}" if self.outcome else self.heading
 
     @cached_property
     def table(self) -> pl.DataFrame:
-        """The result, as it is written to files."""
+        """Return the result, as it is written to files."""
         return pl.DataFrame()
 
     def grids(self) -> list[Grid]:
-        """The tables to look at."""
+        """Return the tables to look at."""
         return []
 
     def lines(self) -> list[str]:
-        """Sentences below the tables: first of all how good the result is."""
+        """Return sentences below the tables: first of all how good the result is."""
         return []
 
     def facts(self) -> dict[str, Any]:
-        """What a program wants to know; figures, baseline, notes and seconds are added."""
+        """Return the values for programs; figures, baseline, notes and seconds are added."""
         return {}
 
     def plot(self) -> Figure:
-        """The result as a matplotlib figure."""
+        """Draw the result as a matplotlib figure."""
         raise NotImplementedError(f"{type(self).__name__} has no figure")
 
     def writer(self, path: Path) -> Writer:
-        """The function that writes this answer as the file's ending says."""
+        """Return the function that writes this answer as the file's ending says."""
         ending = path.suffix.lower()
         if ending == ".twofold":
             return self.model.save
@@ -161,7 +163,7 @@ class Answer:
 
     @property
     def code(self) -> str:
-        """The Python that gives the same answer, with every choice that was made."""
+        """Write the Python that gives the same answer, with every choice that was made."""
         from twofold import analyses
 
         call = dict(self.call)
@@ -180,7 +182,7 @@ class Answer:
 
     @cached_property
     def picture(self) -> bytes:
-        """The figure as the bytes of a PNG file."""
+        """Return the figure as the bytes of a PNG file."""
         from twofold.plots.style import as_png
 
         return as_png(self.plot())
@@ -196,17 +198,17 @@ class Answer:
             Whether files that exist are replaced.
         """
         files = [Path(path) for path in paths]
-        check_targets(self.written(files), self.endings, force)
+        check_targets(self.list_files(files), self.endings, force)
         writers = {file: self.writer(file) for file in files}
         for file in files:
-            frames = zip(self.beside, self.written([file])[1:], strict=False)
+            frames = zip(self.beside, self.list_files([file])[1:], strict=False)
             ending = file.suffix.lower()
             writers |= {path: frame_writer(ending, getattr(self, name), self.safe_csv) for name, path in frames}
         write_all(writers)
 
     @classmethod
-    def written(cls, files: Sequence[Path]) -> list[Path]:
-        """Every file that is written where these are asked for."""
+    def list_files(cls, files: Sequence[Path]) -> list[Path]:
+        """List every file that is written where these are asked for."""
         out = []
         for file in files:
             names = cls.beside if file.suffix.lower() in FRAMES else ()
@@ -214,20 +216,19 @@ class Answer:
         return out
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the table and the model, in types that JSON has."""
+        """Return everything but the table and the model, in types that JSON has."""
         last = {"figures": self.figures, "baseline": self.baseline, "notes": self.notes}
         return plain({"input": self.source, **self.facts(), **last, "seconds": round(self.seconds, 3)})
 
     def to_html(self) -> str:
-        """A page that needs no other file."""
-        from twofold.analyses.common.html import page
-
-        return page(self)
+        """Write a page that needs no other file."""
+        return self._render("report.html", base64.b64encode(self.picture).decode())
 
     def _repr_html_(self) -> str:
-        from twofold.analyses.common.html import fragment
+        return self._render("fragment.html")  # without the figure: a notebook draws it when asked
 
-        return fragment(self)
+    def _render(self, name: str, picture: str = "") -> str:
+        return template(name, "twofold.analyses.common").render(answer=self, picture=picture, version=__version__)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.text import Text
@@ -248,8 +249,16 @@ class Answer:
             return text.getvalue().rstrip()
 
 
+def template(name: str, package: str) -> Any:
+    """Load a template of a package, in which text is escaped."""
+    from jinja2 import Environment, PackageLoader
+
+    loader = PackageLoader(package, "templates")
+    return Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True).get_template(name)
+
+
 def console(**options: Any) -> Console:
-    """A console that prints text as it is, but for control characters: names from files may hold any."""
+    """Make a console that prints text as it is, but for control characters: names from files may hold any."""
     from rich.console import Console
     from rich.segment import Segment
 
@@ -262,7 +271,7 @@ def console(**options: Any) -> Console:
 
 
 def rich_table(grid: Grid) -> RichTable:
-    """The grid for a terminal. Cells are plain text: names may hold square brackets."""
+    """Make the grid for a terminal. Cells are plain text: names may hold square brackets."""
     from rich.table import Table as RichTable
     from rich.text import Text
 
@@ -276,13 +285,13 @@ def rich_table(grid: Grid) -> RichTable:
 
 
 def bar(share: float, width: int) -> str:
-    """A bar of text, exact to an eighth of a character."""
+    """Draw a bar of text, exact to an eighth of a character."""
     eighths = round(min(max(share, 0.0), 1.0) * width * 8)
     return "█" * (eighths // 8) + ("", *"▏▎▍▌▋▊▉")[eighths % 8]
 
 
 def frame_writer(ending: str, frame: pl.DataFrame, safe: bool = False) -> Writer:
-    """Writes the frame as the ending says; `safe` keeps spreadsheets from taking text for formulas."""
+    """Return the writer of a frame by its ending; `safe` keeps spreadsheets from taking text for formulas."""
     if ending == ".parquet":
         return frame.write_parquet
     frame = escape_formulas(frame) if safe else frame
@@ -290,12 +299,14 @@ def frame_writer(ending: str, frame: pl.DataFrame, safe: bool = False) -> Writer
 
 
 def count(number: int, thing: str) -> str:
-    """ "1 row", "1,200 rows"."""
+    """Write "1 row", "1,200 rows"."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
-def strongest(weights: np.ndarray, names: Sequence[str], most: int = 4, least: float = 0.0) -> list[tuple[str, float]]:
-    """The names with the largest weights: those of at least half the largest, and no less than `least`."""
-    order = np.argsort(-np.abs(weights), kind="stable")[:most]
-    bound = max(least, abs(weights[order[0]]) / 2) if len(order) else 0.0
+def strongest(
+    weights: np.ndarray, names: Sequence[str], limit: int = 4, minimum: float = 0.0
+) -> list[tuple[str, float]]:
+    """Return the names of the largest weights: at least half the largest, and at least `minimum`."""
+    order = np.argsort(-np.abs(weights), kind="stable")[:limit]
+    bound = max(minimum, abs(weights[order[0]]) / 2) if len(order) else 0.0
     return [(names[j], float(weights[j])) for j in order if abs(weights[j]) >= bound]

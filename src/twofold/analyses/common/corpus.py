@@ -1,6 +1,6 @@
 """The text that word vectors are learned from: streamed from files, or the texts of a table.
 
-text files, folders, globs     lines, or paragraphs where lines are wrapped, read anew for every pass
+text files, folders, globs     lines, or paragraphs where lines are wrapped, read again for every pass
 CSV, TSV, JSONL, Parquet, ...  the rows of a column of text
 standard input                 whichever it looks like
 """
@@ -17,23 +17,23 @@ from twofold.io.documents import Documents, TextFile, TextFiles, find_documents,
 from twofold.io.text_parts import cut_file
 from twofold.text.documents import Texts
 
-MOST_HELD = 2**19  # letters held out, about, at most
-STRETCHES = 32  # of a large text that are held out
-LONGEST = 2**19  # letters of a text in one piece
+MAX_HELD_LETTERS = 2**19  # held out, about
+HELD_PARTS = 32  # of a large text
+MAX_PIECE_LETTERS = 2**19  # of a text in one piece
 
 
 @dataclass
 class Text:
     """What there is to learn from."""
 
-    lines: Any  # texts, or files of them that are read anew for every pass
+    lines: Any  # texts, or files of them that are read again for every pass
     source: str
     size: float  # letters, about
     notes: list[str] = field(default_factory=list)
 
 
 class HeldOut:
-    """The texts without every so many of them, which are kept in `held` as they pass by."""
+    """The texts without one in `every` of them, which are kept in `held` as they pass by."""
 
     def __init__(self, lines: Any, every: int, seed: int):
         self.lines, self.every, self.seed = lines, every, seed
@@ -42,7 +42,7 @@ class HeldOut:
     def __iter__(self) -> Iterator[str]:
         self.held, size = [], 0
         for i, text in enumerate(pieces(self.lines)):
-            if _mixed(i, self.seed) % self.every or size > MOST_HELD:
+            if _scramble(i, self.seed) % self.every or size > MAX_HELD_LETTERS:
                 yield text
             else:
                 self.held.append(text)
@@ -50,24 +50,24 @@ class HeldOut:
 
 
 def pieces(lines: Any) -> Iterator[str]:
-    """The texts; of a very long one, pieces, so that a file of a single line can be parted, too."""
+    """Yield the texts; of a very long one, pieces, so that a file of a single line can be divided, too."""
     texts, part = Texts(lines), ""
     for i, text in enumerate(texts):
         part += str(text)
-        if i not in texts.continued or len(part) > LONGEST:
+        if i not in texts.continued or len(part) > MAX_PIECE_LETTERS:
             yield part
             part = ""
 
 
-def _mixed(i: int, seed: int) -> int:
-    """A number that looks random, so that texts in a regular order are not picked by it."""
+def _scramble(i: int, seed: int) -> int:
+    """Return a number that looks random, so that texts in a regular order are not picked by it."""
     x = (i * 0x9E3779B1 + seed * 0x85EBCA6B + 0x27D4EB2F) % 2**32
     x = (x ^ (x >> 15)) * 0x2C1B3C6D % 2**32
     return x ^ (x >> 12)
 
 
 def read_corpus(inputs: Sequence[str], column: str | None) -> Text:
-    """The text in whatever was given; `column` names one of a table."""
+    """Read the text in whatever was given; `column` names one of a table."""
     found = find_documents(inputs, column, split=True, stream=True)
     if isinstance(found, Documents):
         return from_documents(found)
@@ -81,17 +81,17 @@ def read_corpus(inputs: Sequence[str], column: str | None) -> Text:
 
 
 def is_large(lines: Any) -> bool:
-    """Whether these are files that take more than the memory budget."""
+    """Return True for files that take more than the memory budget."""
     return isinstance(lines, TextFiles) and lines.size > config().memory
 
 
 def hold_out(lines: TextFiles) -> tuple[TextFiles, list[str]]:
-    """The same without a stretch of a few lines here and there, and the texts of those."""
+    """Return the files without a few lines here and there, and the texts of those."""
     blocks, rest, held = lines.blocks(), list[TextFile](), list[TextFile]()
-    every = -(-len(blocks) // STRETCHES)
+    every = -(-len(blocks) // HELD_PARTS)
     for number, block in enumerate(blocks):
         first, *others = block.files
-        parts = [part for part, _ in cut_file(first, MOST_HELD // STRETCHES)] if number % every == 0 else []
+        parts = [part for part, _ in cut_file(first, MAX_HELD_LETTERS // HELD_PARTS)] if number % every == 0 else []
         if len(parts) > 1:
             held.append(parts[0])
             first = first._replace(start=parts[1].start, stop=parts[-1].stop)
@@ -99,10 +99,10 @@ def hold_out(lines: TextFiles) -> tuple[TextFiles, list[str]]:
     return replace(lines, files=rest), [text for text in replace(lines, files=held) if text.strip()]
 
 
-def from_documents(own: Documents) -> Text:
-    """Texts that are read at once: those of a table, or of standard input."""
-    notes = [note.replace("is a document", "is a text") for note in own.notes if not note.startswith("dates in ")]
-    texts = [text for text in own.texts if text.strip()]
+def from_documents(read: Documents) -> Text:
+    """Take texts that are read at once: those of a table, or of standard input."""
+    notes = [note.replace("is a document", "is a text") for note in read.notes if not note.startswith("dates in ")]
+    texts = [text for text in read.texts if text.strip()]
     if not texts:
-        raise InputError(f"{own.source} has no text in it. Give some, or name the column with ⟨text⟩.")
-    return Text(texts, own.source, float(sum(map(len, texts))), notes)
+        raise InputError(f"{read.source} has no text in it. Give some, or name the column with ⟨text⟩.")
+    return Text(texts, read.source, float(sum(map(len, texts))), notes)

@@ -15,11 +15,11 @@ from twofold.core.checks import InputError
 from twofold.io.documents import Documents, from_pieces, read_documents
 from twofold.io.tables.table import Piece
 
-LONGEST = 1000  # characters of a path
+MAX_PATH_LETTERS = 1000
 
 
 def as_documents(data: Any, text: str | None = None, date: str | None = None, title: str | None = None) -> Documents:
-    """Documents in memory; `text`, `date` and `title` name columns of tables."""
+    """Read documents into memory; `text`, `date` and `title` name columns of tables."""
     paths = as_paths(data)
     if paths is not None:
         return read_documents(paths, text, date, title)
@@ -43,7 +43,7 @@ def as_documents(data: Any, text: str | None = None, date: str | None = None, ti
 
 
 def as_paths(data: Any) -> list[str] | None:
-    """The paths that data is, or None if it is texts or a table.
+    """Return the paths that data is, or None if it is texts or a table.
 
     One string is a path. Of a list of strings, those that name files are paths, and those without a space, too: the
     first that does not exist is then named in the error.
@@ -59,8 +59,8 @@ def as_paths(data: Any) -> list[str] | None:
 
 
 def is_there(path: str) -> bool:
-    """Whether it is a file, a folder, or a pattern of files."""
-    if len(path) > LONGEST or "\n" in path or "\0" in path:
+    """Return True for a file, a folder, or a pattern of files."""
+    if len(path) > MAX_PATH_LETTERS or "\n" in path or "\0" in path:
         return False
     if glob.has_magic(path):
         return any(True for _ in glob.iglob(path, recursive=True))

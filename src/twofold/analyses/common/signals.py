@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import polars as pl
 
-from twofold.analyses.common.analysis import Reading, planned_files
+from twofold.analyses.common.analysis import Reading, list_planned_files
 from twofold.analyses.common.answer import FRAMES, frame_writer
 from twofold.analyses.common.images import UNNAMED_SIGNAL, ComparedAnswer, as_image, check_formats
 from twofold.analyses.common.tables import as_frame_or_none, as_table, beside
@@ -74,9 +74,9 @@ def check_sound(paths: Sequence[Path], rate: int | None, source: str) -> None:
 def check_planned(data: Any) -> None:
     """Refuse, before anything is computed, files that the caller plans and that cannot hold this image or sound."""
     if isinstance(data, Recording):
-        check_sound(planned_files(), data.rate, data.source)
+        check_sound(list_planned_files(), data.rate, data.source)
     else:
-        check_formats(planned_files(), data)
+        check_formats(list_planned_files(), data)
 
 
 @dataclass(kw_only=True, repr=False, eq=False)

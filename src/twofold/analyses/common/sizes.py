@@ -1,7 +1,7 @@
-"""How many, where nobody knows how far to look: the range grows while the best is near its end, then narrows around it.
+"""The best number in a range without a known end: it grows while the best is near its end, then narrows around it.
 
     the best is one of the two largest   ▶   up to twice as many, in four steps
-    then                                 ▶   half-way from the best to its neighbours, until these are near
+    then                                 ▶   half-way from the best to its neighbors, until these are near
 
 Every round is one call of `select`, with the best so far among the sizes, so that its rules hold between all.
 """
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from twofold.model_selection.selection import Selection
 
 
-FINE = 0.05  # a gap beside the best below this share of it is not looked into
+MIN_RELATIVE_GAP = 0.05  # a smaller gap beside the best is not searched
 
 
 def find_size(
     choose: Callable[[list[int], float | None], Selection],
     name: str,
     first: Sequence[int],
-    most: int,
+    largest: int,
     seconds: float,
     narrow: bool = True,
 ) -> tuple[Selection, pl.DataFrame]:
-    """The last choice made, and the table of all sizes tried; `choose` takes sizes and the seconds they may take.
+    """Return the last choice, and the table of all sizes tried; `choose` takes sizes and the seconds they may take.
 
-    The first round has all the time it needs; from then on it ends with the seconds, or at `most`. The best so far
+    The first round has all the time it needs; from then on it ends with the seconds, or at `largest`. The best so far
     comes first in every other round, so that it is there when time is short.
     """
     end: float | None = None
@@ -44,13 +44,13 @@ def find_size(
 
     found, tried = ask(list(first)), sorted(first)
     end = perf_counter() + seconds
-    while found.best_params[name] in tried[-2:] and tried[-1] < most and perf_counter() < end:
+    while found.best_params[name] in tried[-2:] and tried[-1] < largest and perf_counter() < end:
         top = tried[-1]
-        new = sorted({min(top + max(top * i // 4, i), most) for i in range(1, 5)})
+        new = sorted({min(top + max(top * i // 4, i), largest) for i in range(1, 5)})
         tried += new
         found = ask([found.best_params[name], *new])
     while narrow and perf_counter() < end:
-        new = beside(found.best_params[name], tried)
+        new = list_sizes_beside(found.best_params[name], tried)
         if not new:
             break
         tried = sorted([*tried, *new])
@@ -60,12 +60,12 @@ def find_size(
     return found, rows.unique(keys, keep="last").sort(keys)
 
 
-def beside(best: int, tried: Sequence[int]) -> list[int]:
-    """Sizes half-way from the best to the nearest ones tried, where these are far.
+def list_sizes_beside(best: int, tried: Sequence[int]) -> list[int]:
+    """List the sizes half-way from the best to the nearest ones tried, where these are far.
 
-    >>> beside(100, [60, 80, 100, 120]), beside(100, [98, 100, 101]), beside(7, range(1, 11))
-    ([90, 110], [], [])
+    >>> list_sizes_beside(100, [60, 80, 100, 120]), list_sizes_beside(7, range(1, 11))
+    ([90, 110], [])
     """
     below, above = max((k for k in tried if k < best), default=best), min((k for k in tried if k > best), default=best)
-    far = max(1.0, FINE * best)
+    far = max(1.0, MIN_RELATIVE_GAP * best)
     return [(k + best) // 2 for k in (below, above) if abs(k - best) > far]

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 
-from twofold.analyses.common.analysis import OneFile, Seed, analysis, planned_files
+from twofold.analyses.common.analysis import OneFile, Seed, analysis, list_planned_files
 from twofold.analyses.common.images import as_image, check_formats
 from twofold.analyses.inpaint.answer import Inpainted
 from twofold.analyses.inpaint.heldout import measure_on_hidden
@@ -60,7 +60,7 @@ def inpaint(
     with doing("reading"):
         before = as_image(image)
         holes, said = find_holes(before, mask, color, tolerance)
-        check_formats(planned_files(), without_holes(before, holes))
+        check_formats(list_planned_files(), without_holes(before, holes))
         from twofold.signals.images.inpaint import inpaint_image  # takes seconds: bad input is told before
 
     with doing("inpainting"):

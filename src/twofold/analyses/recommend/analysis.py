@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 import twofold
-from twofold.analyses.common.analysis import Column, Data, Seed, analysis, planned_files
+from twofold.analyses.common.analysis import Column, Data, Seed, analysis, list_planned_files
 from twofold.analyses.common.answer import count
 from twofold.analyses.common.tables import is_paths, warnings_as_notes
 from twofold.analyses.recommend.answer import WIDTH, Listing, Recommendations
@@ -123,7 +123,7 @@ def recommend(
     given = {"user": user_column, "item": item_column, "rating": rating_column}
     columns = {"id_column": names_id, "name_column": names_column}
     read: Ratings | Fitted | Stored | None = read_stored(data, given, missing, split)
-    if isinstance(read, Stored) and any(path.suffix == ".twofold" for path in planned_files()):
+    if isinstance(read, Stored) and any(path.suffix == ".twofold" for path in list_planned_files()):
         refuse_saving()
     with doing("reading"):
         read = as_ratings_or_model(data, given, missing) if read is None else read

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from typing import Annotated, Any, Literal
 
-from twofold.analyses.common.analysis import OneFile, Seed, analysis, planned_files
+from twofold.analyses.common.analysis import OneFile, Seed, analysis, list_planned_files
 from twofold.analyses.common.images import check_formats
 from twofold.analyses.sense.answer import SensedImage, SensedSignals, Trial
 from twofold.analyses.sense.models import (
@@ -68,7 +68,7 @@ def sense(
     with doing("reading"):
         given = read_signals(data) if holds_signals(data) else read_channels(data)
         if isinstance(given.before, Picture):
-            check_formats(planned_files(), given.before)
+            check_formats(list_planned_files(), given.before)
         sparsity = find_sparser_basis(given)
     notes, is_image = given.before.notes, isinstance(given.before, Picture)
     if kind is None:

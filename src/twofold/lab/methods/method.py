@@ -172,7 +172,7 @@ class Method(ABC):
         return {**self.fixed, **{name: None if value == "none" else value for name, value in chosen.items()}}
 
     def build(self, script: Script, chosen: Values) -> Any:
-        """Bind `model`, with no more components than the data allows."""
+        """Bind `model`, with at most as many components as the data allows."""
         params = self.parameters(script, chosen)
         if isinstance(params.get("n_components"), int):
             params["n_components"] = max(1, min([params["n_components"], *self.find_limits(script)]))
