@@ -13,7 +13,7 @@ from twofold.factors.constraints import (
     UnitNorm,
 )
 from twofold.factors.factorization import Factorization
-from twofold.factors.losses import Absolute, Huber, Logistic, Loss, Poisson, Squared
+from twofold.factors.losses import Absolute, Huber, Logistic, Loss, Multinomial, Ordinal, Poisson, Squared
 
 __all__ = [
     "L1",
@@ -25,8 +25,10 @@ __all__ = [
     "KSparse",
     "Logistic",
     "Loss",
+    "Multinomial",
     "NonNegative",
     "OneHot",
+    "Ordinal",
     "Orthonormal",
     "Poisson",
     "Ridge",

@@ -11,6 +11,8 @@ a = f Σ_j W (x/m) z_j and s = Σ_j W z_j, as in EM.
 The columns get a parabola each, or logarithms, summed over the rows. Columns of V read A = [U, 1]:
 
     ½ v H_j vᵀ − b_j vᵀ  with  H_j = Σ_i w_i W ℓ'' a_i a_iᵀ,  b_j = v H_j − Σ_i w_i W ℓ' a_i
+
+A loss of several values m a cell makes Z, V and M wider than X: D columns, of which `owners` says whose they are.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,8 +46,45 @@ class Problem:
     right: Constraint
     k: int
     plain: bool  # squared error, every cell known and of the same weight
-    shift: np.ndarray  # (d,) taken off every row before anything else, in the data's precision
+    shift: np.ndarray  # (d,) subtracted from every row before anything else, in the data's precision
+    scales: np.ndarray | None = None  # (d,) what the losses of the columns are multiplied by
     steps: int = 10
+
+    @cached_property
+    def owners(self) -> np.ndarray | None:
+        """The column of X (D,) of each column of Z; None if they are the same."""
+        return self.loss.owners(len(self.shift))
+
+    @cached_property
+    def heads(self) -> np.ndarray | None:
+        """For each column of Z (D,) the first that is tied to it; None if nothing is tied."""
+        tied = self.loss.is_tied(len(self.shift))
+        if self.owners is None or not tied.any():
+            return None
+        return np.where(tied[self.owners], np.searchsorted(self.owners, self.owners), np.arange(len(self.owners)))
+
+    def spread(self, values: Any) -> Any:
+        """Numbers of the columns of X, along the last axis, as numbers of the columns of Z."""
+        return values if self.owners is None or values is None else values[..., self.owners]
+
+    def collect(self, values: np.ndarray) -> np.ndarray:
+        """Sums over the columns of Z (D,) of each column of X (d,)."""
+        if self.owners is None:
+            return values
+        return np.add.reduceat(values, np.searchsorted(self.owners, np.arange(len(self.shift))))
+
+    def tie(self, values: np.ndarray) -> np.ndarray:
+        """Sums over tied columns of Z (D, ...), in the place of each."""
+        if self.heads is None:
+            return values
+        total = np.zeros_like(values)
+        np.add.at(total, self.heads, values)
+        return total[self.heads]
+
+    def right_penalties(self, V: np.ndarray) -> np.ndarray:
+        """The penalty of each column of Z (D,), for a constraint that is elementwise; tied columns count once."""
+        each = self.right.values(V[:, : self.k])
+        return each if self.heads is None else np.where(self.heads == np.arange(len(each)), each, 0)
 
     def split(self, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Z (k,d) and μ (d,) from V (d,k) or, with an intercept, (d,k+1)."""
@@ -68,7 +108,11 @@ def iterate_slices(p: Problem, X: Any, W: Any) -> Iterator[tuple[slice, np.ndarr
     step = max(1, MAX_DENSE_NUMBERS // max(1, X.shape[1], p.k * p.k))
     for start in range(0, X.shape[0], step):
         rows = slice(start, start + step)
-        yield rows, *fill_holes(as_dense(X[rows]), None if W is None else as_dense(W[rows]), p.shift, p.loss)
+        x, cells = fill_holes(as_dense(X[rows]), None if W is None else as_dense(W[rows]), p.shift, p.loss)
+        if p.scales is not None:
+            scales = p.scales.astype(x.dtype)
+            cells = np.broadcast_to(scales, x.shape) if cells is None else cells * scales
+        yield rows, x, cells
 
 
 def as_dense(X: Any) -> np.ndarray:
@@ -82,7 +126,7 @@ def fill_holes(
     X = X - shift
     holes = np.isnan(X) if W is None else np.isnan(X) | (W == 0)
     if holes.any():
-        X[holes] = loss.hole
+        X[holes] = np.broadcast_to(loss.hole, X.shape)[holes]
         W = (~holes).astype(X.dtype) if W is None else W * ~holes
     return X, None if W is None else W.astype(X.dtype, copy=False)
 
@@ -162,8 +206,9 @@ def sum_parabolas(X: np.ndarray, W: Any, w: Any, fit: Fit, V: np.ndarray, p: Pro
     if p.loss.positive:
         return sum_logs(X, W, w, fit, V, p)
     (U, M, loss), A = fit, append_ones(fit.U, V)
-    S = weigh(W, p.loss.slope(X.T, M.T).T)  # by column, for a loss that averages along its last axis
-    C = W if p.loss.quadratic and W is not None else weigh(W, p.loss.curvature(X.T, M.T).T)
+    wide = p.spread(W)
+    S = weigh(wide, p.loss.by_column("slope", X, M))
+    C = wide if p.loss.quadratic and W is not None else weigh(wide, p.loss.by_column("curvature", X, M))
     if w is not None:
         S, C = (F * w.astype(F.dtype)[:, None] for F in (S, C))
     H = compute_grams(C.T, A.T).astype(np.float64)
@@ -261,7 +306,8 @@ def improve_codes(X: np.ndarray, W: Any, U: np.ndarray, Z: np.ndarray, mu: np.nd
 def take_parabola_steps(X: np.ndarray, W: Any, now: Fit, Z: np.ndarray, mu: np.ndarray, p: Problem) -> Fit:
     """Steps by parabolas that are only nearly right, into `now`: a row moves only if its own cost falls."""
     (U, M, loss), side = now, Side(p.left, False)
-    G, H = weigh(W, p.loss.slope(X, M)) @ Z.T, compute_grams(weigh(W, p.loss.curvature(X, M)), Z)
+    wide = p.spread(W)
+    G, H = weigh(wide, p.loss.slope(X, M)) @ Z.T, compute_grams(weigh(wide, p.loss.curvature(X, M)), Z)
     UH, cost = multiply_rows(U, H), side.costs(sum_rows(loss), U)
     rows, enough, damp = np.arange(len(U)), NEGLIGIBLE_GAIN[U.dtype == np.float32], U.dtype.type(1)
     for _ in range(MAX_TRIES):
@@ -280,7 +326,7 @@ def take_parabola_steps(X: np.ndarray, W: Any, now: Fit, Z: np.ndarray, mu: np.n
 def choose_best(X: np.ndarray, W: Any, options: np.ndarray, Z: np.ndarray, mu: np.ndarray, p: Problem) -> np.ndarray:
     """The best of a few possible codes, by trying all."""
     M = options @ Z + mu
-    costs = np.stack([sum_rows(compute_losses(p.loss, X, W, np.broadcast_to(m, X.shape))) for m in M], axis=1)
+    costs = np.stack([sum_rows(compute_losses(p.loss, X, W, np.broadcast_to(m, (len(X), len(m))))) for m in M], axis=1)
     return options[(costs + p.left.values(options)).argmin(axis=1)]
 
 

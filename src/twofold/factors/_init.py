@@ -42,23 +42,47 @@ def check_cell_weights(sample_weight: Any, shape: tuple[int, int]) -> tuple[np.n
     return None, W
 
 
-def compute_columns(blocks: Blocks, w: np.ndarray | None, W: Any) -> Columns:
-    """Mean and spread of every column over its known cells."""
+def compute_columns(blocks: Blocks, w: np.ndarray | None, W: Any, loss: Loss | None = None) -> Columns:
+    """Mean and spread over the known cells of every column, or with a wide loss of what it expands columns to."""
     engine = engine_for(blocks)
-    if W is None:
+    if W is None and loss is None:
         return column_moments(engine, blocks, w)
-    return engine.reduce(merge, engine.map(_weigh_columns, blocks, blocks.rows(W)))
+    shared = engine.broadcast(loss or Loss())
+    return engine.reduce(merge, engine.map(_weigh_columns, blocks, blocks.rows(w), blocks.rows(W), shared))
 
 
-def _weigh_columns(X: Any, W: Any) -> Columns:
-    x, weights = fill_holes(as_dense(X).astype(np.float64), as_dense(W), np.zeros(X.shape[1]), Loss())
+def _weigh_columns(X: Any, w: Any, W: Any, loss: Loss) -> Columns:
+    cells = loss.expand(as_dense(X).astype(np.float64))
+    given = np.ones(cells.shape) if W is None else spread_weights(as_dense(W), loss)
+    x, weights = fill_holes(cells, given if w is None else given * w[:, None], np.zeros(cells.shape[1]), Loss())
     weight = np.asarray(weights).sum(axis=0)
     mean = (weights * x).sum(axis=0) / np.maximum(weight, 1e-300)
     return Columns(weight, mean, (weights * (x - mean) ** 2).sum(axis=0), 0, float(len(x)))
 
 
+def spread_weights(W: np.ndarray, loss: Loss) -> np.ndarray:
+    """Weights of cells (m,d) for what the loss expands these to (m,D)."""
+    owners = loss.owners(W.shape[1])
+    return W if owners is None else W[:, owners]
+
+
+def start_intercept(p: Problem, columns: Columns) -> np.ndarray:
+    """A first level of every column, less the shift, from the moments of what the loss expands it to."""
+    mean = np.where(columns.weight > 0, columns.mean, 0)
+    return np.where(p.spread(np.broadcast_to(p.loss.shifts, len(p.shift))), 0, p.loss.start(mean))
+
+
+def average_tied(Z: np.ndarray, p: Problem) -> np.ndarray:
+    """Z with the mean of tied columns in the place of each."""
+    if p.heads is None:
+        return Z
+    counts = np.bincount(p.heads, minlength=len(p.heads))[p.heads]
+    return p.tie(np.asarray(Z).T).T / counts
+
+
 def check_init(init: Any, data: Data) -> np.ndarray:
-    Z, shape = np.asarray(init, dtype=np.float64), (data.problem.k, data.blocks.shape[1])
+    width = len(data.problem.spread(data.problem.shift))
+    Z, shape = np.asarray(init, dtype=np.float64), (data.problem.k, width)
     if Z.shape != shape or not np.isfinite(Z).all():
         raise InputError(f"init must be {shape} finite numbers; it has shape {Z.shape}. Check it.")
     return Z
@@ -89,7 +113,7 @@ def draw_init(data: Data, columns: Columns, seed: int) -> np.ndarray:
     if p.loss.positive:
         return (mean + 1e-6 * max(float(mean.mean()), 1e-6)) * noise**2
     if not p.left.discrete:
-        return p.loss.start(mean) - p.shift + spread * noise
+        return p.loss.start(mean) - p.spread(p.shift) + spread * noise
     mass = np.cumsum(np.ones(data.blocks.shape[0]) if data.w is None else data.w)
     one_hot = isinstance(p.left, OneHot)
     chosen = np.searchsorted(mass, rng.random(ROWS_PER_COMPONENT * p.k if one_hot else p.k) * mass[-1], side="right")
@@ -99,11 +123,12 @@ def draw_init(data: Data, columns: Columns, seed: int) -> np.ndarray:
     )
     parts = data.engine.map(_pick, data.blocks, data.blocks.rows(data.W), places)
     rows = stack_results(data.engine.gather(parts))[np.searchsorted(np.unique(chosen), chosen)].astype(np.float64)
+    rows = p.loss.expand(rows)
     rows = np.where(np.isnan(rows), mean, rows)
     if one_hot:
         with quietly():  # rows may be fewer than components, or equal
             rows = KMeans(p.k, n_init=KMEANS_STARTS, random_state=seed).fit(rows).cluster_centers_
-    return p.loss.start(rows) - p.shift + 0.01 * spread * noise
+    return p.loss.start(rows) - p.spread(p.shift) + 0.01 * spread * noise
 
 
 def _pick(X: Any, W: Any, places: np.ndarray) -> np.ndarray:

@@ -77,7 +77,8 @@ def update_columns(V: np.ndarray, s: Sums, p: Problem) -> np.ndarray:
     B = s.B[:, :k]
     if V.shape[1] > k:
         B = B - s.H[..., :k, k] * V[:, k:]
-    F = _keep_unused(improve(Parabola(s.H[..., :k, :k], B), F, Side(p.right, True), p.steps), F, s, p)
+    H, B = p.tie(s.H[..., :k, :k]), p.tie(B)
+    F = _keep_unused(improve(Parabola(H, B), F, Side(p.right, True), p.steps), F, H, p)
     if V.shape[1] == k:
         return np.ascontiguousarray(F, dtype=V.dtype)
     own = np.maximum(s.H[..., k, k], np.finfo(np.float64).tiny)
@@ -85,22 +86,22 @@ def update_columns(V: np.ndarray, s: Sums, p: Problem) -> np.ndarray:
     return np.column_stack([F, np.where(s.H[..., k, k] > 0, mu, V[:, k])]).astype(V.dtype)
 
 
-def _keep_unused(new: np.ndarray, F: np.ndarray, s: Sums, p: Problem) -> np.ndarray:
+def _keep_unused(new: np.ndarray, F: np.ndarray, H: np.ndarray, p: Problem) -> np.ndarray:
     """Keep components that no row uses, if that costs nothing: rows may use an empty cluster again."""
     if not p.right.elementwise:
         return new
-    mixed = np.where(np.diagonal(s.H, axis1=-2, axis2=-1)[..., : p.k] > 0, new, F)
+    mixed = np.where(np.diagonal(H, axis1=-2, axis2=-1) > 0, new, F)
     return mixed if p.right.values(mixed.T).sum() <= p.right.values(new.T).sum() else new
 
 
 def sum_right_penalty(V: np.ndarray, p: Problem) -> float:
-    return float(p.right.values(V[:, : p.k].T).sum())
+    return float(p.right.values(V[:, : p.k].T).sum() if p.heads is None else p.right_penalties(V).sum())
 
 
 def compute_costs(loss: np.ndarray | float, V: np.ndarray, p: Problem) -> np.ndarray:
     """Loss and penalty: of every column (d,) where these are independent, else (1,) of all."""
     if p.right.elementwise:
-        return loss + p.right.values(V[:, : p.k])
+        return loss + p.collect(p.right_penalties(V))
     return np.array([np.sum(loss) + sum_right_penalty(V, p)])
 
 
@@ -126,7 +127,8 @@ def update_safely(V: np.ndarray, s: Sums, data: Data, kept: Rows) -> tuple[np.nd
         new = update_columns(V, s._replace(H=H, B=multiply_rows(double, H) - slope), p)
         change = np.where(rest, compute_costs(_sum_losses(data, kept, new), new, p) - cost, 0)
         good = rest & (change <= 0)
-        best, cost, rest = choose_rows(good, new, best), np.where(good, cost + change, cost), rest & ~good
+        chosen = p.spread(good) if p.right.elementwise else good
+        best, cost, rest = choose_rows(chosen, new, best), np.where(good, cost + change, cost), rest & ~good
         gain -= float(change[good].sum())
         if float(change[rest].sum()) <= gain:
             break  # the others wait for the next sweep

@@ -1,7 +1,8 @@
 """Factorization: a loss and a constraint on each factor define the model.
 
-    minimize  Σ_ij w_ij ℓ(x_ij, (U Z + μ)_ij)  +  Σ_i left(u_i)  +  right(Z)
+    minimize  Σ_ij w_ij ℓ_j(x_ij, (U Z + μ)_ij)  +  Σ_i left(u_i)  +  right(Z)
     X (n,d) data in row blocks, with holes   U (n,k) codes   Z (k,d) components   μ (d,) on request
+    A column of categories has several columns of Z, and (U Z + μ)_ij is then a vector.
 
 One sweep:  each block  every row's loss becomes a parabola: proximal steps on U_b, and sums for the columns
             then once   every column's loss becomes a parabola: the same steps on Z, accelerated while that helps
@@ -32,7 +33,9 @@ from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.factors import constraints, losses
 from twofold.factors._block import Problem, as_dense, compute_row_costs, find_codes
+from twofold.factors._constants import find_scales
 from twofold.factors._init import (
+    average_tied,
     check_cell_weights,
     check_init,
     compute_columns,
@@ -40,8 +43,10 @@ from twofold.factors._init import (
     find_init,
     is_sum_of_parts,
     start_all_codes,
+    start_intercept,
 )
 from twofold.factors._right_step import Data, make_extrapolation, make_sweep
+from twofold.factors.losses.mixed import Mixed
 
 
 class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
@@ -64,13 +69,17 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     ----------
     n_components : int or None, default=None
         k; None means 10, or fewer if the table is smaller.
-    loss : Loss or None, default=None
-        `Squared` (which None means), `Huber`, `Absolute`, `Logistic`, `Poisson`, or your own.
+    loss : Loss, list of Loss or None, default=None
+        `Squared` (which None means), `Huber`, `Absolute`, `Logistic`, `Poisson`, `Multinomial`, `Ordinal`, or your own.
+        A list has one for each column of X; columns of categories hold codes 0 to L−1.
     left, right : Constraint or None, default=None
         What a row of the codes, and a component, may be: `Free` (which None means), `Ridge`, `L1`, `NonNegative`,
         `Simplex`, `OneHot`, `UnitNorm`, `KSparse`, for the right also `Orthonormal`; or your own.
     intercept : bool, default=False
         Whether every column has a level of its own, free of the constraints.
+    scale : bool, default=False
+        Whether the loss of every column is divided by its mean at the best constant, so that columns of different
+        kinds and units count alike.
     init : array of shape (k, d) or None, default=None
         First components; None takes noise of the columns' size, or for sparse codes rows of X, for one-hot ones the
         result of k-means on a sample, and for the Poisson loss of non-negative codes parts of singular vectors
@@ -88,9 +97,13 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     Attributes
     ----------
     components_ : ndarray of shape (k, d)
-        Z.
+        Z. A column of L categories has L columns here, one of L ordered levels has L−1 that are equal.
     intercept_ : ndarray of shape (d,)
-        μ, or zeros.
+        μ, or zeros. For ordered levels, minus their thresholds.
+    owners_ : ndarray of shape (d,)
+        The column of X to which each column of components_ belongs.
+    scales_ : ndarray of shape (d,)
+        What the loss of each column of X is multiplied by.
     history_, n_iter_, converged_
         The objective never rises.
 
@@ -118,22 +131,43 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     >>> pca = PCA(2).fit(X)
     >>> bool(error < 0.01), bool(np.abs(pca.inverse_transform(pca.transform(X)) - clean).mean() > 5)
     (True, True)
+
+    Columns of different kinds: a number, yes or no, and one of three colors, which follow from two hidden numbers.
+
+    >>> from twofold.factors import Logistic, Multinomial, Ridge, Squared
+    >>> hidden = rng.normal(size=(500, 2))
+    >>> colors = np.argmax(hidden @ rng.normal(size=(2, 3)), axis=1)
+    >>> X = np.column_stack([100 * hidden.sum(axis=1), hidden[:, 0] > 0, colors])
+    >>> X[:100, 2] = np.nan  # unknown colors
+    >>> kinds, ridge = [Squared(), Logistic(), Multinomial(3)], Ridge(0.1)
+    >>> model = Factorization(2, loss=kinds, left=ridge, right=ridge, intercept=True, scale=True, random_state=0)
+    >>> filled = model.fit(X).complete(X)
+    >>> bool(np.mean(filled[:100, 2] == colors[:100]) > 0.8)
+    True
     """
 
     components_: np.ndarray
     intercept_: np.ndarray
+    owners_: np.ndarray
+    scales_: np.ndarray
     _allow_nan: ClassVar[bool] = True
     _records: ClassVar[tuple] = (
         *(getattr(losses, name) for name in losses.__all__ if name != "Loss"),
         *(getattr(constraints, name) for name in constraints.__all__ if name != "Constraint"),
     )
-    _fitted: ClassVar[dict[str, str]] = {"components_": "k d", "intercept_": "d"}
+    _fitted: ClassVar[dict[str, str]] = {
+        "components_": "k m",
+        "intercept_": "m",
+        "owners_": "m, >= 0, < d",
+        "scales_": "d, > 0",
+    }
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [None, Interval(Integral, 1, None, closed="left")],
-        "loss": [None, losses.Loss],
+        "loss": [None, losses.Loss, list],
         "left": [None, constraints.Constraint],
         "right": [None, constraints.Constraint],
         "intercept": ["boolean"],
+        "scale": ["boolean"],
         "init": [None, "array-like"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -145,10 +179,11 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         self,
         n_components: int | None = None,
         *,
-        loss: losses.Loss | None = None,
+        loss: losses.Loss | list[losses.Loss] | None = None,
         left: constraints.Constraint | None = None,
         right: constraints.Constraint | None = None,
         intercept: bool = False,
+        scale: bool = False,
         init: Any = None,
         n_init: int = 1,
         tol: float = 1e-6,
@@ -160,6 +195,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         self.left = left
         self.right = right
         self.intercept = intercept
+        self.scale = scale
         self.init = init
         self.n_init = n_init
         self.tol = tol
@@ -189,7 +225,15 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
         def name_factors(state: State) -> dict:
             Z, mu = data.problem.split(state.V)
-            return {"components_": Z, "intercept_": mu + data.problem.shift}
+            p = data.problem
+            owners = np.arange(len(mu)) if p.owners is None else p.owners
+            scales = np.ones(len(p.shift)) if p.scales is None else p.scales
+            return {
+                "components_": Z,
+                "intercept_": mu + p.spread(p.shift),
+                "owners_": owners,
+                "scales_": scales,
+            }
 
         loop.run(
             self,
@@ -209,12 +253,14 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
     def _choices(self) -> tuple[losses.Loss, constraints.Constraint, constraints.Constraint]:
         """Loss, left and right, with None resolved."""
-        return self.loss or losses.Squared(), self.left or constraints.Free(), self.right or constraints.Free()
+        loss = combine(self.loss) if isinstance(self.loss, list) else self.loss or losses.Squared()
+        return loss, self.left or constraints.Free(), self.right or constraints.Free()
 
     def _data(self, blocks: Blocks, sample_weight: Any, k: int) -> tuple[Data, Columns]:
         """The problem, its weights, and moments of the columns; cells that cannot be used are refused."""
         loss, left, right = self._choices()
         check_choices(loss, left, right, self.intercept)
+        self._check_columns(loss, blocks)
         w, W = check_cell_weights(sample_weight, blocks.shape)
         engine = engine_for(blocks)
         if engine.reduce(add, engine.map(count_outside, blocks, engine.broadcast(loss))):
@@ -225,10 +271,28 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
             j = int(np.argmin(np.isfinite(squares)))
             raise InputError(f"column {j} of X has values too large to be squared in {blocks.dtype}. Scale it.")
         shift = np.zeros(blocks.shape[1], blocks.dtype)
-        if self.intercept and loss.shifts:
-            shift = columns.mean.astype(blocks.dtype)  # far from zero, sums of squares would lose their digits
-        plain = loss.quadratic and W is None and not columns.missing
-        return Data.of(blocks, w, W, Problem(loss, left, right, k, plain, shift)), columns
+        if self.intercept:  # far from zero, sums of squares would lose their digits
+            shift = np.where(loss.shifts, columns.mean, 0).astype(blocks.dtype)
+        plain = loss.quadratic and W is None and not columns.missing and not self.scale
+        data = Data.of(blocks, w, W, Problem(loss, left, right, k, plain, shift))
+        if data.problem.owners is not None:
+            columns = compute_columns(blocks, w, W, loss)
+        if self.scale:
+            scales = find_scales(data, start_intercept(data.problem, columns))
+            data = data._replace(problem=replace(data.problem, scales=scales))
+        return data, columns
+
+    def _check_columns(self, loss: losses.Loss, blocks: Blocks) -> None:
+        """Refuse a list of losses that does not fit the columns of X."""
+        d = blocks.shape[1]
+        if isinstance(self.loss, list) and len(self.loss) != d:
+            raise InputError(
+                f"loss is a list of {len(self.loss)} and X has {d} columns. Give one loss for each column."
+            )
+        if blocks.is_sparse and (isinstance(loss, Mixed) or loss.width > 1):
+            raise InputError(
+                "X is sparse; losses of several kinds, or of categories, need a dense table. Give X.toarray()."
+            )
 
     def _races(self, data: Data) -> bool:
         """True if several starts compete: on small tables, unless the optimum does not depend on the start or k-means
@@ -250,17 +314,18 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
                 with loop.quietly():
                     fits.append(one.fit(data.blocks, sample_weight=sample_weight))
             best = min(fits, key=lambda m: m.history_["objective"][-1])
-            Z, mu = best.components_, best.intercept_ - data.problem.shift
+            Z, mu = best.components_, best.intercept_ - data.problem.spread(data.problem.shift)
         else:
-            p, mu = data.problem, np.zeros(data.blocks.shape[1])
-            if self.intercept and not p.loss.shifts:
-                mu = p.loss.start(np.where(columns.weight > 0, columns.mean, 0))
+            p, mu = data.problem, np.zeros(len(columns.mean))
+            if self.intercept:
+                mu = start_intercept(p, columns)
             if self.init is not None:
                 Z = check_init(self.init, data)
             elif parts and not drawn:
                 Z = find_init(data, columns, seed)
             else:
                 Z = draw_init(data, columns, seed) - mu
+        Z = average_tied(Z, data.problem)
         V = data.problem.right.start(np.asarray(Z, data.blocks.dtype)).T
         return np.column_stack([V, mu]).astype(data.blocks.dtype) if self.intercept else np.ascontiguousarray(V)
 
@@ -273,10 +338,22 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     def _folding(self) -> tuple[np.ndarray, Problem]:
         check_is_fitted(self)
         Z = self.components_
-        shift = np.zeros_like(self.intercept_)
+        shift = np.zeros(self.n_features_in_, self.intercept_.dtype)
         loss, left, right = self._choices()
-        p = Problem(loss, left, right, len(Z), loss.quadratic, shift)
+        scales = self.scales_ if self.scale else None
+        p = Problem(loss, left, right, len(Z), loss.quadratic and scales is None, shift, scales)
         return np.column_stack([Z.T, self.intercept_]), p
+
+    def _check_parts(self, require: Any) -> None:
+        """A file's components must be as wide as its losses say."""
+        d = self.n_features_in_
+        if isinstance(self.loss, list):
+            require(
+                len(self.loss) == d, f"is damaged: loss of Factorization has {len(self.loss)} items for {d} columns."
+            )
+        owners = self._choices()[0].owners(d)
+        owners = np.arange(d) if owners is None else owners
+        require(np.array_equal(self.owners_, owners), "is damaged: owners_ of Factorization do not belong to its loss.")
 
     def _refuse(self, blocks: Blocks, allow_nan: bool | None = None) -> None:
         super()._refuse(blocks, allow_nan=not blocks.is_sparse if allow_nan is None else allow_nan)
@@ -287,8 +364,32 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         return self._rowwise(_fold_codes, X, *self._folding())
 
     def inverse_transform(self, X: Table) -> np.ndarray:
-        """Rows from codes: the expected cells for the model's values U Z + μ."""
+        """Rows from codes: the expected cells for the model's values U Z + μ.
+
+        Of a column of categories this is the code of the most probable one, of ordered levels the median.
+        """
         return self._choices()[0].mean(self._check_codes(X) @ self.components_ + self.intercept_)
+
+    def level_probabilities(self, X: Table, column: int) -> np.ndarray:
+        """The probabilities (n,L) of the levels of one column in rows given by their codes.
+
+        Parameters
+        ----------
+        X : array of shape (n, k)
+            Codes, as `transform` gives them.
+        column : int
+            A column of the table whose loss is `Multinomial`, `Ordinal` or `Logistic`.
+        """
+        codes = self._check_codes(X)
+        if not 0 <= column < self.n_features_in_:
+            raise InputError(f"column={column}: the table has columns 0 to {self.n_features_in_ - 1}.")
+        loss, mine = self._choices()[0].column(column), self.owners_ == column
+        M = codes @ self.components_[:, mine] + self.intercept_[mine]
+        if isinstance(loss, losses.Logistic):
+            return np.hstack([1 - loss.mean(M), loss.mean(M)])
+        if not isinstance(loss, losses.Multinomial | losses.Ordinal):
+            raise InputError(f"column {column} has loss={loss!r}, which has no levels. Use inverse_transform.")
+        return loss.probabilities(M)
 
     def complete(self, X: Table) -> np.ndarray:
         """X with its holes (NaN) filled; every other cell as it is."""
@@ -299,6 +400,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     @property
     def _heldout_unit(self) -> str:  # type: ignore[override]
         loss = self._choices()[0]
+        if isinstance(loss, Mixed):
+            return "minus the loss of a hidden cell"
         return SQUARED if isinstance(loss, losses.Squared) else f"minus the loss {loss!r} of a hidden cell"
 
     def _hiding(self) -> tuple:
@@ -325,8 +428,30 @@ def check_choices(
                 f"{loss!r} needs values above 0, which {name}={side!r} does not keep. Use NonNegative() or Simplex() "
                 'on both sides, or Poisson(link="log").'
             )
+    tied = isinstance(loss, losses.Ordinal) or (isinstance(loss, Mixed) and any(part.tied for part in loss.parts))
+    if tied and not intercept:
+        raise InputError("Ordinal() has its thresholds in the intercept. Set intercept=True.")
+    if tied and not right.elementwise:
+        raise InputError(
+            f"right={right!r} does not keep the columns of Z equal that Ordinal() needs. Use Free(), Ridge(), L1() or "
+            "NonNegative()."
+        )
     if loss.positive and intercept:
         raise InputError(f"{loss!r} needs values above 0, which an intercept does not keep. Set it to False.")
+
+
+def combine(parts: list[Any]) -> losses.Loss:
+    """The loss of a table from one for each column; one that all columns share stands for itself."""
+    for j, part in enumerate(parts):
+        if not isinstance(part, losses.Loss):
+            raise InputError(
+                f"loss[{j}] is {part!r}. Give a loss for each column, such as Squared() or Multinomial(3)."
+            )
+        if part.positive:
+            raise InputError(f'loss[{j}] is {part!r}, which needs values above 0. In a list use Poisson(link="log").')
+    if not parts:
+        raise InputError("loss is an empty list. Give one loss for each column of X.")
+    return parts[0] if all(part == parts[0] for part in parts) else Mixed(tuple(parts))
 
 
 def count_outside(X: Any, loss: losses.Loss) -> int:
@@ -342,8 +467,9 @@ def refuse_values(blocks: Blocks, loss: losses.Loss) -> None:
         if count_outside(blocks[i], loss):
             X = blocks[i].toarray() if sparse.issparse(blocks[i]) else blocks[i]
             row, column = divmod(int(np.argmax(loss.outside(X))), X.shape[1])
+            own = loss.column(column)
             raise InputError(
-                f"X[{int(start) + row}, {column}] is {X[row, column]:g}; loss={loss!r} needs {loss.needs}. Scale the "
+                f"X[{int(start) + row}, {column}] is {X[row, column]:g}; loss={own!r} needs {own.needs}. Scale the "
                 "data, or use another loss: Squared()."
             )
 
@@ -358,14 +484,18 @@ def _score_hidden_cells(X: Any, split: Split, V: np.ndarray, p: Problem) -> np.n
     """(m,2) of each row: the loss of its hidden cells with the code of the others, and their number."""
     out, h = np.empty((X.shape[0], 2)), split.hidden
     Z, mu = p.split(V.astype(np.float64))
+    places = h if p.owners is None else np.flatnonzero(np.isin(p.owners, h))
+    own = p.loss.pick(h)
     for rows, x in dense_slices(X):
         shown = x.copy()
         shown[:, h] = np.nan
-        M = _fold_codes(shown, V.astype(np.float64), p) @ Z[:, h] + mu[h]
+        M = _fold_codes(shown, V.astype(np.float64), p) @ Z[:, places] + mu[places]
         if p.loss.positive:
             M = keep_above_zero(M, x[:, split.seen])
         known = ~np.isnan(x[:, h])
-        loss = p.loss.value(np.where(known, x[:, h], p.loss.hole), M) * (2 if isinstance(p.loss, losses.Squared) else 1)
+        loss = own.value(np.where(known, x[:, h], own.hole), M) * (2 if isinstance(p.loss, losses.Squared) else 1)
+        if p.scales is not None:
+            loss = loss * p.scales[h]
         out[rows] = np.stack([np.where(known, loss, 0).sum(axis=1), known.sum(axis=1)], axis=1)
     return out
 
