@@ -171,7 +171,7 @@ def snapshot(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 @contextmanager
-def prepared(build: Callable[[Path], object]) -> Iterator[Path]:
+def make_data(build: Callable[[Path], object]) -> Iterator[Path]:
     """A folder with what `build` writes; a child runs it, so that this process starts no threads."""
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)

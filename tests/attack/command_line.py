@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from scipy.io import wavfile
 
-from tests.attack.command import Ended, fault, prepared, snapshot, twofold
+from tests.attack.command import Ended, fault, make_data, snapshot, twofold
 from twofold.kernels import find_cache
 
 MAX_COMMAND_SECONDS = 60.0
@@ -371,7 +371,7 @@ def commands(files: list[str]) -> Iterator[tuple[list[str], bytes]]:
 
 def attack(count: int | None = None) -> Iterator[tuple[str, str]]:
     """So many of all commands, evenly taken; all of them if not said."""
-    with prepared(build) as folder:
+    with make_data(build) as folder:
         sizes = snapshot(folder)
         every = list(commands([*tables(), *others(), *ODD, *ELSEWHERE]))
         chosen = every if count is None else [every[i * len(every) // count] for i in range(count)]

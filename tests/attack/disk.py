@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.attack.command import Ended, fault, prepared, twofold
+from tests.attack.command import Ended, fault, make_data, twofold
 from tests.attack.command_line import NUMBERS, TEXTS, array_file, drop_rights, picture
 
 OLD = b"old"
@@ -76,7 +76,7 @@ def fill(folder: Path) -> None:
 
 def attack(count: int | None = None) -> Iterator[tuple[str, str]]:
     """Every way of writing on every disk that takes nothing."""
-    with prepared(build) as folder:
+    with make_data(build) as folder:
         cases = [(name, args) for name in DISKS for args in WRITING]
         for name, args in cases if count is None else cases[:: max(1, len(cases) // count)]:
             yield f"{name}: twofold {' '.join(args)}", DISKS[name](folder, args)

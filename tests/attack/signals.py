@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.attack.command import Command, fault, prepared, snapshot
+from tests.attack.command import Command, fault, make_data, snapshot
 from tests.attack.command_line import array_file, picture
 
 PROMPT = 15.0  # seconds after a signal in which a command has ended, on a busy machine
@@ -63,7 +63,7 @@ def build(folder: Path) -> None:
 def attack(quick: bool, seed: int = 0) -> Iterator[tuple[str, str]]:
     """Every long verb with each signal; quickly, some of them with one."""
     rng = np.random.default_rng(seed)
-    with prepared(build) as folder:
+    with make_data(build) as folder:
         for i, verb in enumerate(("cluster", "train") if quick else LONG):
             for sign in [list(SIGNALS)[i % 2]] if quick else SIGNALS:
                 yield f"{verb}, {sign.name}", interrupt(verb, sign, folder, float(rng.uniform(0.3, 3.0)))

@@ -74,7 +74,7 @@ def test_arrays(tmp_path):
         ("a.idx", b"", "cannot be read as pictures"),
         ("b.idx", b"hello, I am text", "cannot be read as pictures"),
         ("c.idx", bytes([0, 0, 8, 3, 0, 0, 0, 9]), "cannot be read as pictures"),
-        ("d.npy", b"no array", "cannot be read as an array"),
+        ("d.npy", b"no array", "no readable array"),
     ],
 )
 def test_what_is_no_set_of_pictures_is_refused(tmp_path, name, data, says):

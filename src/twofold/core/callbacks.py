@@ -225,7 +225,7 @@ def unpack(like: State, numbers: dict[str, Any], name: str, arrays: dict[str, np
 
 
 def fit_sign(model: Any, fingerprint: str, seed: int | None) -> str:
-    """What must be equal for a checkpoint to be of use: the class, its parameters and the data."""
+    """Describe what must be equal for a checkpoint to be of use: the class, its parameters and the data."""
     params = {k: _describe(v) for k, v in model.get_params(deep=False).items()}
     if not isinstance(getattr(model, "random_state", None), (int, type(None))):
         params["random_state"] = f"seed {seed}"

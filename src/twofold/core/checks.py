@@ -66,16 +66,14 @@ def check_sparse(X: Any, name: str = "X") -> None:
     if X.ndim != 2:
         raise InputError(f"{name} is a sparse array with {X.ndim} axis. Give it two: rows and columns.")
     if X.format == "coo":
-        _check_indices(X.row, X.shape[0], name, "row", None)
-        _check_indices(X.col, X.shape[1], name, "column", None)
+        for axis, indices in (("row", X.row), ("column", X.col)):
+            _check_indices(indices, X.shape[axis == "column"], name, axis, None)
     elif X.format in ("csr", "csc", "bsr"):
         block = X.blocksize if X.format == "bsr" else (1, 1)
-        major, minor = (X.shape[0] // block[0], X.shape[1] // block[1])
-        one, other = "row", "column"
-        if X.format == "csc":
-            major, minor, one, other = minor, major, other, one
-        _check_pointers(X, major, name)
-        _check_indices(X.indices[: X.indptr[-1]], minor, name, other, (one, X.indptr))
+        axes = [("row", X.shape[0] // block[0]), ("column", X.shape[1] // block[1])]
+        (major, count), (minor, size) = axes[::-1] if X.format == "csc" else axes
+        _check_pointers(X, count, name)
+        _check_indices(X.indices[: X.indptr[-1]], size, name, minor, (major, X.indptr))
 
 
 def _check_pointers(X: Any, rows: int, name: str) -> None:
@@ -94,17 +92,14 @@ def _check_pointers(X: Any, rows: int, name: str) -> None:
         raise InputError(f"{name} is damaged: indptr ends at {indptr[-1]}, and {stored} values are stored.")
 
 
-def _check_indices(indices: np.ndarray, size: int, name: str, what: str, within: tuple[str, np.ndarray] | None) -> None:
+def _check_indices(indices: np.ndarray, size: int, name: str, axis: str, within: tuple[str, np.ndarray] | None) -> None:
     """Indices of a sparse array lie between 0 and size − 1; the message names the first that does not."""
     if not len(indices) or (indices.min() >= 0 and indices.max() < size):
         return
     at = int(np.argmax((indices < 0) | (indices >= size)))
-    where = ""
-    if within is not None:
-        one, indptr = within
-        where = f" of {one} {int(np.searchsorted(indptr, at, side='right')) - 1}"
+    where = f" of {within[0]} {int(np.searchsorted(within[1], at, side='right')) - 1}" if within else ""
     raise InputError(
-        f"{name} is damaged: {what} {indices[at]}{where}, but the array has {size} {what}s, 0 to {size - 1}."
+        f"{name} is damaged: {axis} {indices[at]}{where}, but the array has {size} {axis}s, 0 to {size - 1}."
         + _guess_base(indices, size)
     )
 
@@ -114,7 +109,7 @@ def _guess_base(indices: np.ndarray, size: int) -> str:
     return " Do your ids start at 1?" if indices.max() == size and indices.min() > 0 else ""
 
 
-def check_places(given: Any, size: int, name: str, of: str) -> np.ndarray:
+def check_places(places: Any, size: int, name: str, of: str) -> np.ndarray:
     """Whole numbers (m,) from 0 to size − 1, as int64: what code may follow into something that has `size` places.
 
     >>> check_places([0, 3], 3, "cols", "the fitted table has columns")
@@ -122,7 +117,7 @@ def check_places(given: Any, size: int, name: str, of: str) -> np.ndarray:
         ...
     twofold.core.checks.InputError: cols[1] is 3; the fitted table has columns 0 to 2.
     """
-    a = np.atleast_1d(np.asarray(given))
+    a = np.atleast_1d(np.asarray(places))
     if a.ndim != 1 or (a.dtype.kind not in "iu" and a.size):
         raise InputError(
             f"{name} is an array of {a.dtype} with shape {a.shape}; whole numbers, one a place, are needed."
@@ -130,25 +125,22 @@ def check_places(given: Any, size: int, name: str, of: str) -> np.ndarray:
     bad = (a < 0) | (a >= size)
     if bad.any():
         at = int(np.argmax(bad))
-        which = f"{name}[{at}]" if np.ndim(given) else name
+        which = f"{name}[{at}]" if np.ndim(places) else name
         raise InputError(f"{which} is {a[at]}; {of} 0 to {size - 1}.{_guess_base(a, size)}")
     return a.astype(np.int64, copy=False)
 
 
 def first_bad(X: Block, allow_nan: bool) -> tuple[int, int, float] | None:
     """Row, column and value of the first cell that is infinite (or NaN, unless allowed)."""
-    if hasattr(X, "indptr"):
-        bad = np.isinf(X.data) if allow_nan else ~np.isfinite(X.data)
-        if not bad.any():
-            return None
-        at = int(np.argmax(bad))
-        row = int(np.searchsorted(X.indptr, at, side="right")) - 1
-        return row, int(X.indices[at]), float(X.data[at])
-    bad = np.isinf(X) if allow_nan else ~np.isfinite(X)
+    values = X.data if hasattr(X, "indptr") else X
+    bad = np.isinf(values) if allow_nan else ~np.isfinite(values)
     if not bad.any():
         return None
-    where = divmod(int(np.argmax(bad)), X.shape[1])
-    return *where, float(X[where])
+    at = int(np.argmax(bad))
+    if hasattr(X, "indptr"):
+        return int(np.searchsorted(X.indptr, at, side="right")) - 1, int(X.indices[at]), float(X.data[at])
+    row, column = divmod(at, X.shape[1])
+    return row, column, float(X[row, column])
 
 
 def finite_message(name: str, row: int, column: int, value: float, *, allow_nan: bool) -> str:

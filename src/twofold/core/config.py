@@ -12,17 +12,7 @@ from types import TracebackType
 
 from twofold.core.checks import InputError
 
-_UNITS = {
-    "": 1,
-    "B": 1,
-    "KB": 10**3,
-    "MB": 10**6,
-    "GB": 10**9,
-    "TB": 10**12,
-    "KIB": 2**10,
-    "MIB": 2**20,
-    "GIB": 2**30,
-}
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
 @dataclass
@@ -56,8 +46,8 @@ _taken = 0  # bytes of the tasks that are running in this process
 
 @contextmanager
 def within_budget(memory: int, size: int) -> Iterator[None]:
-    """A task of so many bytes, which begins when this process has room for it beside others: all of them together keep
-    to the budget of the client, unless one alone does not."""
+    """A task of `size` bytes begins when this process has room for it beside others: all of them together keep to the
+    budget of the client, unless one alone does not."""
     global _taken
     with _room:
         _room.wait_for(lambda: _taken == 0 or _taken + size <= memory)

@@ -152,7 +152,7 @@ def _mark(text: str, known: Mapping[str, Any]) -> str:
 
 
 def read_meanings(documented: Any) -> dict[str, str]:
-    """What the Parameters section of a docstring says of each name, in one line."""
+    """Read what the Parameters section of a docstring says of each name, in one line."""
     lines = (inspect.getdoc(documented) or "").splitlines()
     out: dict[str, str] = {}
     names: Sequence[str] = ()

@@ -13,12 +13,7 @@ from scipy import sparse
 from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import (
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from twofold.core import checks, heldout, history
 from twofold.core.callbacks import CallbackSupportMixin, with_callbacks
@@ -52,14 +47,14 @@ def fitting(method: F) -> F:
             self._validate_params()
         nested = config_context(skip_parameter_validation=True)  # the models within were built here, not by the caller
         with nested, single_blas(), np.errstate(invalid="ignore", over="ignore"):  # refused by name, not by a warning
-            before = _fitted_attributes(self)
+            before = _list_fitted(self)
             try:
                 fitted = called(self, *args, **kwargs)
                 if not _is_finite(self):
                     _refuse_extremes(self, method, args, kwargs)
                 return fitted
             except BaseException as error:
-                for name in _fitted_attributes(self):
+                for name in _list_fitted(self):
                     delattr(self, name)
                 vars(self).update(before)
                 strange = isinstance(error, ValueError) and not isinstance(error, InputError)
@@ -83,8 +78,8 @@ def _say_singular(model: Any, error: Exception) -> str:
 
 
 def _is_finite(model: Any) -> bool:
-    """Whether all numbers that a fit has set are finite."""
-    values = [value for value in _fitted_attributes(model).values() if isinstance(value, (np.ndarray, np.floating))]
+    """Return whether all numbers that a fit has set are finite."""
+    values = [value for value in _list_fitted(model).values() if isinstance(value, (np.ndarray, np.floating))]
     return all(np.isfinite(value).all() for value in values if value.dtype.kind == "f")
 
 
@@ -95,8 +90,8 @@ def _refuse_extremes(model: Any, method: Callable[..., Any], args: tuple[Any, ..
         checks.refuse_extremes(type(model).__name__, as_blocks(given["X"]), given.get("sample_weight"))
 
 
-def _fitted_attributes(model: Any) -> dict[str, Any]:
-    """What a fit has set on a model: its attributes that end in "_"."""
+def _list_fitted(model: Any) -> dict[str, Any]:
+    """The attributes that a fit has set on a model: those that end in "_"."""
     return {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
 
 
@@ -131,12 +126,11 @@ class Model(CallbackSupportMixin, BaseEstimator):
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        return bool(
-            _fitted_attributes(self).keys() - {"n_features_in_", "feature_names_in_"}
-        )  # these are set before the fit
+        set_before_fit = {"n_features_in_", "feature_names_in_"}
+        return bool(_list_fitted(self).keys() - set_before_fit)
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        """What a notebook shows: scikit-learn's view of the parameters, and how the fit went."""
+        """Show scikit-learn's view of the parameters in a notebook, and how the fit went."""
         shown = super()._repr_mimebundle_(**options)
         return shown | ({"text/html": shown["text/html"] + history.as_html(self)} if "text/html" in shown else {})
 
@@ -174,12 +168,9 @@ class Model(CallbackSupportMixin, BaseEstimator):
                 y = column_or_1d(y, warn=True)
                 check_consistent_length(blocks, y)
         else:
-            options = {
-                "accept_sparse": "csr" if self._allow_sparse else False,
-                "dtype": [np.float64, np.float32],
-            }
+            options = {"accept_sparse": "csr" if self._allow_sparse else False, "dtype": [np.float64, np.float32]}
             if sparse.issparse(X):
-                checks.check_sparse(X)  # before anyone follows its indices
+                checks.check_sparse(X)  # before its indices are followed
             labels = () if y is NO_LABELS else (y,)
             try:
                 checked = validate_data(self, X, *labels, reset=reset, ensure_all_finite=False, **options)
@@ -209,7 +200,7 @@ class Model(CallbackSupportMixin, BaseEstimator):
     _heldout_unit: ClassVar[str] = ""  # what `heldout_score` counts, if it is not `score`
 
     def _hiding(self) -> tuple[Any, ...] | None:
-        """How hidden cells are scored: a plain function ``costs(X, split, *state) -> (m,2)`` and its state.
+        """Return how hidden cells are scored: a plain function ``costs(X, split, *state) -> (m,2)`` and its state.
 
         It gives the cost of the hidden cells of every row, and their number. None where `score` looks at no code.
         """
@@ -217,12 +208,11 @@ class Model(CallbackSupportMixin, BaseEstimator):
 
     @available_if(lambda self: hasattr(self, "score") or type(self)._hiding is not Model._hiding)
     def heldout_score(self, X: Table, y: Any = None) -> float:
-        """How well the model foretells cells it is not shown, in rows it was not fitted to: higher is better.
+        """Score the prediction of hidden cells in rows that were not in the fit: higher is better.
 
-        What :func:`twofold.select` and :class:`EarlyStopping` go by. A model that finds a code for every row is shown
-        some columns of it at a time, finds the code from these, and is scored on the others: minus the mean loss of a
-        hidden cell. One whose ``score`` needs no code, such as a likelihood, or hides cells by itself, has the same
-        here as there.
+        :func:`twofold.select` and :class:`EarlyStopping` use it. A model that finds a code for every row gets some
+        columns of it at a time, finds the code from these, and is scored on the others: minus the mean loss of a hidden
+        cell. Where ``score`` needs no code, such as a likelihood, or hides cells by itself, the two are the same.
         """
         check_is_fitted(self)
         how = self._hiding()

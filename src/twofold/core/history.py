@@ -34,20 +34,20 @@ class History:
             self.columns.setdefault(name, []).append(float(value))
 
     def change(self) -> float:
-        """How much the objective moved in the last sweep."""
+        """Return how much the objective moved in the last sweep."""
         objective = self.columns["objective"]
         return abs(objective[-2] - objective[-1]) if len(objective) > 1 else float("inf")
 
     def remaining_change(self) -> float:
-        """How far the objective is from standing still: the largest move in the last twentieth of the sweeps, or a
-        tenth of all that is still to come, whichever is more.
+        """Return the largest move in the last twentieth of the sweeps, or a tenth of all that is still to come,
+        whichever is more.
 
         What is still to come is extrapolated from a, b, c, the moves of the last three sweeps or twentieths of the
-        sweeps: c·r/(1 − r) if they shrink by r, but no more than if they went on as they are for ten times the sweeps;
-        and all of that if they do not shrink, as on a plateau. A move far shorter than the two before foretold is not
-        believed at once. So a fit of fewer than four sweeps has settled only if nothing moves at all. An objective that
-        also rises, by rounding or by chance, has settled when ten sweeps bring it no farther down than one up; one that
-        has fallen to nothing has, too.
+        sweeps: c·r/(1 − r) if they shrink by r, but at most what they would add up to as they are in ten times the
+        sweeps; and all of that if they do not shrink, as on a plateau. One step much shorter than predicted does not
+        end the fit, so a fit of fewer than four sweeps ends only if nothing moves at all. An objective that also rises,
+        by rounding or by chance, has settled when ten sweeps bring it no farther down than one up; so has one that has
+        fallen to zero.
         """
         objective = self.columns["objective"]
         n = len(objective)
@@ -75,7 +75,7 @@ class History:
         return self.remaining_change() / self._size()
 
     def step(self) -> float:
-        """How much the objective moved in the last sweep, relative to its size: for models that keep this rule."""
+        """Return the move of the last sweep, relative to the size of the objective: for models that keep this rule."""
         return self.change() / self._size()
 
     def _size(self) -> float:
@@ -83,7 +83,7 @@ class History:
 
 
 def summarize(model: Any) -> dict[str, Any] | None:
-    """How a fit went: sweeps, the objective at both ends, seconds, convergence; None of a model without history."""
+    """Return sweeps, the objective at both ends, seconds, convergence; None of a model without history."""
     record = getattr(model, "history_", None)
     if not isinstance(record, dict) or not record.get("objective"):
         return None

@@ -2,8 +2,8 @@
 
     state ← sweep(state)   until the objective stands still, a callback says stop, or max_iter is reached
 
-It stands still when its last moves are small and what their trend says is still to come is, too (History.unsettled): a
-fit that says it has converged ends at most some ten times tol above one ten times as long.
+It stands still when its last moves are small and what their trend says is still to come is, too
+(History.remaining_change): a fit that reports convergence is at most about 10·tol above one with ten times the sweeps.
 
 A sweep is a pure function `state → (state, objective, extra)`; the objective is always something to be
 minimised. State is a NamedTuple of arrays and numbers, which is what a checkpoint holds. Randomness belongs to
@@ -90,7 +90,7 @@ def run(
             if not np.isfinite(objective):
                 raise InputError(
                     f"the objective of {type(model).__name__} became {objective} in sweep {t + 1}: its numbers are too "
-                    "large or too alike to compute with. Scale the columns of X, or give it as float64."
+                    "large or too similar to compute with. Scale the columns of X, or give it as float64."
                 )
             history.add(objective, **extra)
             model._progress = Progress(state, history, sign)
@@ -130,7 +130,7 @@ def quietly() -> Iterator[None]:
 
 
 def outside() -> int:
-    """How many frames up the caller is who is neither twofold nor scikit-learn."""
+    """Count the frames up to the caller outside twofold and scikit-learn."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("twofold", "sklearn"):
         frame, level = frame.f_back, level + 1
@@ -138,7 +138,7 @@ def outside() -> int:
 
 
 def _still(history: History, moved: Callable[[History], float], tol: float) -> str:
-    """What a warning says of the last sweep, in the unit of tol."""
+    """Describe the last sweep for a warning, in the unit of tol."""
     size = " of its size" if moved in (History.gain, History.step) else ""
     if moved in (History.gain, History.remaining_change):
         last = history.step() if moved is History.gain else history.change()

@@ -17,7 +17,7 @@ def escape(text: str) -> str:
     >>> escape('{"a": "' + chr(155) + '"}')
     '{"a": "\\\\u009b"}'
     """
-    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def printable(text: str) -> str:

@@ -46,7 +46,7 @@ def report_share_to(function: Callable[[float], Any] | None) -> AbstractContextM
 
 
 def is_watched() -> bool:
-    """Whether anything receives reports."""
+    """Return whether anything receives reports."""
     return _in_force.get() is not None
 
 
@@ -59,7 +59,7 @@ def report(done: float, total: float | None = None, label: str = "") -> None:
 
 @contextmanager
 def part(start: float, stop: float, total: float | None = 1.0, label: str = "") -> Iterator[None]:
-    """What is reported inside is the part from `start` to `stop` of `total`."""
+    """Report what is reported inside as the part from `start` to `stop` of `total`."""
     whole = _in_force.get()
     if whole is None:
         yield
@@ -126,5 +126,5 @@ def join_labels(*labels: str) -> str:
 
 
 def describe_rate(done: int, began: float, unit: str) -> str:
-    """How many a second since the clock showed `began`."""
+    """Say how many a second were done since the clock showed `began`."""
     return f"{done / max(monotonic() - began, 1e-9):,.0f} {unit} a second"

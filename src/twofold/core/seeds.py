@@ -1,4 +1,4 @@
-"""Randomness that depends on what it is for, never on who asks first: (seed, path) → generator."""
+"""Randomness that depends on its use, never on the order of calls: (seed, path) → generator."""
 
 from __future__ import annotations
 

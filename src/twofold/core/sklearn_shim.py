@@ -21,7 +21,7 @@ def callbacks_of(model: Any) -> list[Any]:
 
 
 def open_fit(model: Any, n_subtasks: int) -> Any:
-    """The root context of a fit with so many subtasks; the callbacks are set up."""
+    """The root context of a fit with `n_subtasks`; the callbacks are set up."""
     if not hasattr(CallbackSupportMixin, "_init_callback_context"):
         raise ImportError(
             f"twofold's callbacks do not fit scikit-learn {sklearn.__version__}. Install 1.9: pip install "

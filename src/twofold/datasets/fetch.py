@@ -45,18 +45,13 @@ _URLS = {
         f"{_MOVIELENS}ml-100k.zip": _File("50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229", 4924029),
     },
     "mnist": {
-        f"{_MNIST}train-images-idx3-ubyte.gz": _File(
-            "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609", 9912422
-        ),
-        f"{_MNIST}train-labels-idx1-ubyte.gz": _File(
-            "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c", 28881
-        ),
-        f"{_MNIST}t10k-images-idx3-ubyte.gz": _File(
-            "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6", 1648877
-        ),
-        f"{_MNIST}t10k-labels-idx1-ubyte.gz": _File(
-            "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6", 4542
-        ),
+        f"{_MNIST}{name}-ubyte.gz": _File(sha256, size)
+        for name, sha256, size in (
+            ("train-images-idx3", "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609", 9912422),
+            ("train-labels-idx1", "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c", 28881),
+            ("t10k-images-idx3", "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6", 1648877),
+            ("t10k-labels-idx1", "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6", 4542),
+        )
     },
 }
 _SCHEME = "https"  # wherever an address leads
@@ -71,9 +66,8 @@ def fetch(name: str) -> Bunch:
     (analogy and similarity questions), ``newsgroups20``, ``reuters`` (documents with classes), ``mnist``, ``images``,
     ``cbcl_faces``, ``kdd_bio``, ``clusters``.
 
-    The set is looked for in the folder of its name under ``TWOFOLD_DATA``, then in the cache. Only
-    movielens100k and mnist can be downloaded; what arrives is checked by its
-    size and SHA-256.
+    The set is looked for in the folder of its name under ``TWOFOLD_DATA``, then in the cache. Only movielens100k and
+    mnist can be downloaded; what arrives is checked by its size and SHA-256.
 
     Parameters
     ----------
@@ -100,17 +94,9 @@ def fetch(name: str) -> Bunch:
         raise InputError(f"There is no data set {name!r}. Choose one of {', '.join(sorted(_READERS))}.")
     homes = [Path(home) for home in (os.environ.get("TWOFOLD_DATA"), _cache()) if home]
     folder = next((home / name for home in homes if (home / name).is_dir()), None) or _download(name)
-    broken = (
-        OSError,
-        LookupError,
-        ValueError,
-        zipfile.BadZipFile,
-        tarfile.TarError,
-        pl.exceptions.PolarsError,
-    )
     try:
         return _READERS[name](folder)
-    except broken as error:
+    except (OSError, LookupError, ValueError, zipfile.BadZipFile, tarfile.TarError, pl.exceptions.PolarsError) as error:
         raise InputError(f"{folder} does not hold the data set {name!r}: {error}. Delete or replace it.") from error
 
 
@@ -146,7 +132,7 @@ def _download(name: str) -> Path:
 
 
 def _receive(url: str, size: int) -> bytes:
-    """What is at an address, up to one byte more than there should be."""
+    """Receive the bytes at an address, up to one byte more than there should be."""
     late, data = time.monotonic() + _TIMEOUT_SECONDS, bytearray()
     with urllib.request.urlopen(url, timeout=_TIMEOUT) as answer:
         if urllib.parse.urlsplit(answer.url).scheme != _SCHEME:
@@ -269,10 +255,7 @@ def _reuters(folder: Path) -> Bunch:
     ids, counts = np.array([cell for row in rows for cell in row], dtype=np.int64).T
     matrix = sparse.csr_array((counts.astype(np.float64), ids, starts), shape=(len(rows), len(words)))
     return Bunch(
-        **_documents(folder, "reuters-r8"),
-        counts=matrix,
-        words=words,
-        titles=_lines(folder / "reuters.titles"),
+        **_documents(folder, "reuters-r8"), counts=matrix, words=words, titles=_lines(folder / "reuters.titles")
     )
 
 

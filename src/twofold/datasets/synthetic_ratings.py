@@ -1,4 +1,4 @@
-"""A seeded world of films and people who rate them.
+"""A seeded world of films and their ratings by people.
 
     rating = stars(3.1 + b_i + c_j + ⟨U_i, Z_j⟩ + noise)
 
@@ -97,7 +97,7 @@ def _films(n: int, rng: np.random.Generator) -> tuple[pl.DataFrame, np.ndarray]:
 
 
 def _choose_pairs(expected: np.ndarray, quality: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Who rated what: about 8 % of all pairs, every person and every film at least once."""
+    """Draw the pairs that are rated: about 8 % of all, every person and every film at least once."""
     n, m = expected.shape
     popular = rng.permutation(np.arange(1, m + 1) ** -0.7) * np.exp(quality)
     active = rng.lognormal(sigma=0.8, size=(n, 1))

@@ -94,11 +94,7 @@ def take_header(frame: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
     """
     if not all(NUMBERED.fullmatch(name) for name in frame.columns):
         return frame, True
-    if (
-        frame.height < 2
-        or frame.width < MIN_COLUMNS
-        or any(column.dtype != pl.String for column in frame.iter_columns())
-    ):
+    if frame.height < 2 or frame.width < MIN_COLUMNS or set(frame.dtypes) != {pl.String}:
         return frame, False
     cells = [(cell or "").strip() for cell in frame.row(0)]
     for start in (0, 1):
@@ -109,7 +105,7 @@ def take_header(frame: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
 
 
 def rises(names: list[str]) -> bool:
-    """Whether these are whole numbers in steps of one, as items are numbered."""
+    """Return whether these are whole numbers in steps of one, as items are numbered."""
     numbers = [int(name) for name in names if name.isdecimal()]
     return len(numbers) == len(names) > 0 and bool((np.diff(numbers) == 1).all())
 
@@ -155,7 +151,7 @@ def clear_codes(X: np.ndarray) -> tuple[np.ndarray, list[str]]:
 
 
 def one_scale(X: np.ndarray, named: bool) -> bool:
-    """Whether the columns go over the same numbers; `named` where users and items have names, not numbers alone."""
+    """Return whether the columns go over the same numbers; `named` where users and items have names, too."""
     known = X[~np.isnan(X)]
     if not len(known):
         return False

@@ -1,4 +1,4 @@
-"""Documents as users have them: files in folders, lines, paragraphs, rows of a table; said aloud which.
+"""Documents as users have them: files in folders, lines, paragraphs, rows of a table; the note says which.
 
 folder, glob, several files   each text file is a document, or each of its lines; a folder of tables is one table
 one text file, or stdin       each line that is not blank; each paragraph where lines are wrapped
@@ -88,7 +88,7 @@ class TextFile(NamedTuple):
 
 @dataclass
 class TextFiles:
-    """The documents of text files, read anew each time they are gone through."""
+    """The documents of text files, which are read again in each iteration."""
 
     files: list[TextFile]
     source: str
@@ -106,7 +106,7 @@ class TextFiles:
             yield from parts_of(file, notes, self.blank)
 
     def blocks(self, size: int | None = None) -> list[TextFiles]:
-        """The same documents in blocks of about so many bytes, cut between documents, where files can be cut."""
+        """The same documents in blocks of about `size` bytes, cut between documents, where files can be cut."""
         size = size or max(BLOCK_BYTES, int(self.size) // MAX_BLOCKS)
         out, held = list[TextFiles](), 0
         for file in self.files:
@@ -141,7 +141,7 @@ def read_documents(
 
 
 def names_of(found: TextFiles) -> list[str]:
-    """What files are called, seen from the folder they are in."""
+    """Name files from the folder they are in."""
     return [os.path.relpath(file.path, found.root) if found.root else file.path for file in found.files]
 
 
@@ -243,7 +243,7 @@ def in_folder(folder: str, notes: list[str]) -> list[str]:
 
 
 def is_prose(name: str) -> bool:
-    """Whether a file's name says text: a known ending, none, or a number as in mail folders."""
+    """Return whether a file's name says text: a known ending, none, or a number as in mail folders."""
     ending = kind(name)
     return ending in PROSE or ending[1:].isdigit()
 
@@ -273,11 +273,8 @@ def from_files(files: list[str], root: str, source: str, notes: list[str], split
 
 def head_of(file: str) -> bytes:
     """The beginning of a text file, unpacked."""
-    try:
-        with open_bytes(file) as opened:
-            return opened.read(HEAD)
-    except DAMAGED as error:
-        raise InputError(f"{file} cannot be read ({error}).") from None
+    with named_if_damaged(file), open_bytes(file) as opened:
+        return opened.read(HEAD)
 
 
 def find_binary_line(head: bytes) -> int | None:
@@ -296,7 +293,7 @@ def not_text(name: str, line: int) -> InputError:
 
 
 def is_wrapped(head: bytes) -> bool:
-    """Whether lines go on in the next one, and blank ones lie between paragraphs.
+    """Return whether lines go on in the next one, and blank ones lie between paragraphs.
 
     A line that goes on is full: the first word of the next would not have fitted into the longest line. Short
     paragraphs are taken for wrapped in any case; of long ones, blank lines may be mere gaps among lines.
@@ -364,8 +361,15 @@ def parts_of(file: TextFile, notes: list[str] | None = None, blank: bool = False
 
 
 def read_whole(path: str) -> bytes:
-    try:
+    with named_if_damaged(path):
         return read_bytes(path)
+
+
+@contextmanager
+def named_if_damaged(path: str) -> Iterator[None]:
+    """Refuse a file that cannot be read, by its name."""
+    try:
+        yield
     except DAMAGED as error:
         raise InputError(f"{path} cannot be read ({error}).") from None
 
@@ -475,7 +479,7 @@ def paragraphs_of(lines: Iterator[Part]) -> Iterator[Part]:
         yield held.rstrip(), number, False
 
 
-def from_stream(path: str, source: str, given: dict[str, str | None], notes: list[str]) -> Documents:
+def from_stream(path: str, source: str, columns: dict[str, str | None], notes: list[str]) -> Documents:
     """A text read at once: a table if it looks like one or a column is named, else lines or paragraphs."""
     name = "standard input" if path == "-" else path
     data = read_whole(path)
@@ -486,9 +490,9 @@ def from_stream(path: str, source: str, given: dict[str, str | None], notes: lis
     if not text.strip():
         raise InputError(f"{name} is empty. Give one document a line, or a table with a column of text.")
     if text.lstrip().startswith(b"{") and path == "-":
-        return from_pieces([read_jsonl(text, name)], source, given, notes)
-    if any(value is not None for value in given.values()) or looks_tabular(text):
-        return from_pieces([read_delimited(data, name)], source, given, notes)
+        return from_pieces([read_jsonl(text, name)], source, columns, notes)
+    if any(value is not None for value in columns.values()) or looks_tabular(text):
+        return from_pieces([read_delimited(data, name)], source, columns, notes)
     unit = "paragraph" if is_wrapped(text[:HEAD]) else "line"
     lines = lines_in(io.BufferedReader(io.BytesIO(text)), name)
     texts, numbers = read_all(paragraphs_of(lines) if unit == "paragraph" else without_blank(lines))
@@ -500,7 +504,7 @@ def from_stream(path: str, source: str, given: dict[str, str | None], notes: lis
 
 
 def looks_tabular(text: bytes) -> bool:
-    """Whether the first records have one width of at least two fields, under one delimiter."""
+    """Return whether the first records have one width of at least two fields, under one delimiter."""
     head = b"\n".join(text.rstrip(b"\n").split(b"\n")[:50])
     parsed, delimiter = find_delimiter(head)
     try:
@@ -510,7 +514,7 @@ def looks_tabular(text: bytes) -> bool:
     return parsed == head and len(widths) > 1 and widths.min() == widths.max() > 1
 
 
-def from_tables(files: list[str], source: str, given: dict[str, str | None], notes: list[str]) -> Documents:
+def from_tables(files: list[str], source: str, columns: dict[str, str | None], notes: list[str]) -> Documents:
     pieces = []
     for file in files:
         piece = read_one(file)
@@ -519,11 +523,11 @@ def from_tables(files: list[str], source: str, given: dict[str, str | None], not
         pieces.append(piece)
     if len(files) > 1:
         notes.append(f"{len(files):,} files read as one table")
-    return from_pieces(pieces, source, given, notes)
+    return from_pieces(pieces, source, columns, notes)
 
 
 def can_stream(files: list[str]) -> bool:
-    """Whether rows can be read a part of all at a time: there are several files, or one that can be cut."""
+    """Return whether rows can be read a part of all at a time: of several files, or of one that can be cut."""
     kinds = {kind(file) for file in files}
     return not kinds & {*SQLITE, *EXCEL} and (len(files) > 1 or kinds <= {*JSONL, *PARQUET})
 
@@ -559,23 +563,23 @@ def rows_of(file: TextFile) -> Iterator[Part]:
             yield text, number, False
 
 
-def from_pieces(pieces: list[Piece], source: str, given: dict[str, str | None], notes: list[str]) -> Documents:
+def from_pieces(pieces: list[Piece], source: str, columns: dict[str, str | None], notes: list[str]) -> Documents:
     """Each row is a document, its text in one column."""
     frame = stack(pieces)
     notes += [note for piece in pieces for note in piece.notes]
-    for option, name in given.items():
+    for option, name in columns.items():
         check_names(option, [name] if name is not None else [], frame.columns, source)
-    text = given["text"] or longest(frame.head(SAMPLE_ROWS), source, notes)
+    text = columns["text"] or longest(frame.head(SAMPLE_ROWS), source, notes)
     rest = [name for name in frame.columns if name != text]
     ids = next((frame[name] for j, name in enumerate(rest) if is_id(frame[name], j)), None)
     if ids is None:
         ids = pl.Series("row", np.arange(1, frame.height + 1))
-    title = given["title"] or next((name for name in rest if name.strip().lower() in TITLES), None)
+    title = columns["title"] or next((name for name in rest if name.strip().lower() in TITLES), None)
     found = Documents(texts_of(frame[text]), whole(ids), source=source, notes=notes)
     if title is not None:
         found.titles = frame[title].cast(pl.String)
-    if given["date"] is not None:
-        found.date_name, found.dates = given["date"], read_dates(frame[given["date"]], pieces, notes)
+    if columns["date"] is not None:
+        found.date_name, found.dates = columns["date"], read_dates(frame[columns["date"]], pieces, notes)
     else:
         found.date_name, found.dates = guess_dates(frame.select(rest), notes)
     return found
@@ -603,7 +607,7 @@ def longest(frame: pl.DataFrame, source: str, notes: list[str]) -> str:
 
 
 def is_id(column: pl.Series, position: int) -> bool:
-    """Whether a column tells rows apart and is called, or looks like, an id."""
+    """Return whether a column tells rows apart and is called, or looks like, an id."""
     if column.dtype == pl.String:
         numbers = column.cast(pl.Float64, strict=False)
         if numbers.null_count():

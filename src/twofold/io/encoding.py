@@ -1,7 +1,7 @@
 """Which encoding a text is in, told from its bytes.
 
 A byte order mark or a NUL in every other byte says UTF-16. Else it is UTF-8 if it can be. Else it is the Windows-1252
-of western Europe, unless so many of its letters are beyond ASCII that it must be in another script.
+of western Europe, unless more than a third of its letters are beyond ASCII and show another script.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Encoding(NamedTuple):
 
     @property
     def is_wide(self) -> bool:
-        """Whether a letter takes two bytes, so that the text cannot be cut at newline bytes."""
+        """True if a letter takes two bytes, so that the text cannot be cut at newline bytes."""
         return self.name.startswith("utf-16")
 
 
@@ -88,7 +88,7 @@ def decode(data: bytes, name: str) -> tuple[bytes, list[str]]:
 
 
 def first_line(data: bytes, name: str) -> str:
-    """Where a text ceases to be UTF-8."""
+    """Find the line in which a text ceases to be UTF-8."""
     try:
         data.decode()
     except UnicodeDecodeError as error:

@@ -111,9 +111,7 @@ def from_array(path: Path) -> PictureSet:
     except InputError:
         raise
     except DAMAGED_ARRAY as error:
-        raise InputError(
-            f"{path} cannot be read as an array ({reason_of(error)}). Save it again with np.save."
-        ) from None
+        raise InputError(f"{path} is no readable array ({reason_of(error)}). Save it again with np.save.") from None
     pixels = next((held[name] for name in ("images", "X", "data", "faces") if name in held), None)
     if pixels is None:
         raise InputError(f"{path} holds {', '.join(sorted(held))}. Name the pictures images, or X.")

@@ -52,7 +52,7 @@ class Picture:
 
     @property
     def transparent(self) -> bool:
-        """Whether any pixel is."""
+        """True if any pixel is."""
         return self.alpha is not None and bool(self.alpha.min() < self.peak)
 
     def describe(self) -> str:
@@ -101,9 +101,7 @@ def read_image(path: str | Path) -> Picture:
         most = 2 * (Image.MAX_IMAGE_PIXELS or 0) / 1e6
         raise InputError(f"{name} has more than {most:.0f} million pixels. Scale it down, or cut it up.") from None
     except Image.UnidentifiedImageError:
-        raise InputError(
-            f"{name} is not a picture that can be read ({READ}). Export it as PNG and give that."
-        ) from None
+        raise InputError(f"{name} is not a picture that can be read ({READ}). Export it as PNG, give that.") from None
     except Exception as error:  # decoders fail in many ways on damaged files
         raise InputError(f"{name} is damaged or incomplete ({reason(error)}). Fetch or save it again.") from None
 
@@ -122,9 +120,8 @@ def decode_image(file: io.BytesIO, name: str) -> Picture:
     """The picture in a file, whatever Pillow may raise on the way."""
     Image.init()
     image = Image.open(file, formats=[one for one in FORMATS if one in Image.OPEN])
-    check_budget(
-        image.width * image.height * pixel_bytes(image), f"{name}, {image.width:,} by {image.height:,} pixels,"
-    )
+    size = image.width * image.height * pixel_bytes(image)
+    check_budget(size, f"{name}, {image.width:,} by {image.height:,} pixels,")
     notes = []
     frames = getattr(image, "n_frames", 1)
     if frames > 1 and image.format != "MPO":  # what phones write: the photograph, then small copies of it
@@ -140,7 +137,7 @@ def decode_image(file: io.BytesIO, name: str) -> Picture:
 
 
 def pixel_bytes(image: Image.Image) -> int:
-    """What one pixel takes once it is decoded."""
+    """Count the bytes of a decoded pixel."""
     return 4 if image.mode[0] in "IF" else len(image.getbands())
 
 
@@ -150,7 +147,7 @@ def reason(error: Exception) -> str:
 
 
 def raw_mode(image: Image.Image) -> str:
-    """How the file stores a pixel, which can be deeper than what Pillow makes of it."""
+    """Return how the file stores a pixel, which can be deeper than what Pillow makes of it."""
     tiles = getattr(image, "tile", [])
     args = tiles[0].args if tiles else ""
     return str(args[0] if isinstance(args, tuple) and args else args)
@@ -187,9 +184,7 @@ def color_of(text: str) -> tuple[int, int, int]:
     try:
         red, green, blue, *_ = ImageColor.getrgb(f"#{text}" if bare else text)
     except ValueError:
-        raise InputError(
-            f"{text!r} is not a colour. Write it as '#ff00ff' (in quotes), or a name such as red."
-        ) from None
+        raise InputError(f"{text!r} is not a colour. Write '#ff00ff' (in quotes), or a name such as red.") from None
     return red, green, blue
 
 

@@ -96,8 +96,8 @@ def unpack_frames() -> Callable[[bytes], bytes]:
 class Named(io.RawIOBase):
     """A packed file whose faults are told by name."""
 
-    def __init__(self, file: Any, how: str, name: str):
-        self.file, self.how, self.called = file, how, name
+    def __init__(self, file: Any, packing: str, name: str):
+        self.file, self.packing, self.called = file, packing, name
 
     def readable(self) -> bool:
         return True
@@ -106,13 +106,13 @@ class Named(io.RawIOBase):
         try:
             data = self.file.read(len(buffer))
         except DAMAGED as error:
-            raise InputError(describe_damage(f"{self.how} file", self.called, error)) from None
+            raise InputError(describe_damage(f"{self.packing} file", self.called, error)) from None
         buffer[: len(data)] = data
         return len(data)
 
 
-def describe_damage(what: str, name: str, error: BaseException) -> str:
-    return f"{name} is a damaged {what} ({error}). Fetch or compress it again."
+def describe_damage(kind: str, name: str, error: BaseException) -> str:
+    return f"{name} is a damaged {kind} ({error}). Fetch or compress it again."
 
 
 def is_zip(raw: BinaryIO) -> bool:
@@ -149,7 +149,7 @@ def unpack(data: bytes, name: str) -> bytes:
 
 
 def read_bounded(file: BinaryIO, name: str) -> bytes:
-    """All of an open file, if the memory budget allows; no more than that is ever held."""
+    """All of an open file, if the memory budget allows; at most that is ever held."""
     with io.BytesIO() as whole:
         while part := file.read(BUFFER):
             check_budget(whole.tell() + len(part), name, at_least=True)
@@ -184,7 +184,7 @@ def check_archive(path: str | os.PathLike) -> None:
 
 
 def strip_packing(path: str | os.PathLike) -> str:
-    """What a file would be called without its packing: the name in a zip archive, else without its last ending.
+    """Return a file's name without its packing: the name in a zip archive, else without its last ending.
 
     >>> strip_packing("data/a.csv.gz"), strip_packing("a.csv")
     ('data/a.csv', 'a.csv')

@@ -51,7 +51,7 @@ class Recording:
 
 
 def holds_signals(path: str | Path) -> bool:
-    """Whether a file's name says that it holds signals, and not an image."""
+    """Return whether a file's name says that it holds signals, and not an image."""
     return kind(str(path).split("::")[0]) in (*SOUND, *TABLES)
 
 
@@ -67,7 +67,7 @@ def read_signals(path: str | Path, **reading: Any) -> Recording:
     if kind(str(path)) in SOUND:
         for option, value in reading.items():
             if len(value):
-                raise InputError(f"--{option} {value[0]}: {path} is sound and has no columns. Leave it out.")
+                raise InputError(f"⟨{option}={value[0]}⟩: {path} is sound and has no columns. Leave it out.")
         found = read_sound(str(path))
     else:
         table = read_table([str(path)], **reading)
@@ -88,8 +88,7 @@ def read_sound(path: str) -> Recording:
     except MemoryError:
         raise
     except Exception as error:  # damaged files fail in many ways
-        message = f"{path} is no sound that can be read ({reason(error)}). Save it as uncompressed WAV."
-        raise InputError(message) from None
+        raise InputError(f"{path} is no readable sound ({reason(error)}). Save it as uncompressed WAV.") from None
     signals = np.atleast_2d(values.T)
     if not signals.size:
         raise InputError(f"{path} holds no sound, only a head. Was it written completely?")

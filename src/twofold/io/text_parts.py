@@ -57,7 +57,7 @@ def open_part(path: str, start: int, stop: int) -> Iterator[BinaryIO]:
 
 
 def lines_before(path: str, start: int) -> int:
-    """How many lines end before a byte of a file."""
+    """Count the lines that end before a byte of a file."""
     if not start:
         return 0
     with open_part(path, 0, start) as file:
@@ -68,7 +68,7 @@ def lines_before(path: str, start: int) -> int:
 
 
 def cut_file(file: TextFile, size: int) -> list[tuple[TextFile, int]]:
-    """Parts of about so many bytes of text, and how many each has."""
+    """Parts of about `size` bytes of text, and how many each has."""
     name, rows = file.path.partition("::")[0], file.unit == "row" and kind(file.path) in PARQUET
     total = os.path.getsize(name) if file.stop is None or rows else file.stop - file.start
     if rows:
@@ -86,7 +86,7 @@ def cut_file(file: TextFile, size: int) -> list[tuple[TextFile, int]]:
 
 
 def can_cut(file: TextFile) -> bool:
-    """Whether a file can be read from the middle on."""
+    """Return whether a file can be read from the middle on."""
     if "::" in file.path or (file.unit == "row" and kind(file.path) not in JSONL):
         return False
     with open(file.path, "rb") as raw:
@@ -97,7 +97,7 @@ def can_cut(file: TextFile) -> bool:
 
 
 def cut_bytes(file: TextFile, size: int) -> list[int]:
-    """Where parts begin, and where the last one ends: each the first place for a cut after so many bytes."""
+    """Find where parts begin, and where the last one ends: each the first place for a cut after `size` bytes."""
     with open(file.path, "rb") as raw:
         stop = os.path.getsize(file.path) if file.stop is None else file.stop
         cuts = [file.start]
@@ -123,50 +123,50 @@ def next_cut(raw: BinaryIO, at: int, paragraph: bool) -> int:
 # --- rows ---------------------------------------------------------------------------------------------------
 
 
-def read_rows(file: TextFile, most: int | None = None) -> Iterator[pl.DataFrame]:
-    """The rows of a table, a few megabytes at a time: of its column of text, if that is known, the first `most`."""
+def read_rows(file: TextFile, limit: int | None = None) -> Iterator[pl.DataFrame]:
+    """The rows of a table, a few megabytes at a time: of its column of text, if that is known, the first `limit`."""
     ending = kind(file.path)
     if ending in PARQUET:
-        yield from read_parquet_rows(file, most)
+        yield from read_parquet_rows(file, limit)
     elif ending in JSONL:
-        yield from read_jsonl_rows(file, most)
+        yield from read_jsonl_rows(file, limit)
     else:
         piece = read_one(file.path)
         if isinstance(piece, Table):
             raise InputError(f"{file.path} holds numbers, not text. Give text, or a table with a column of text.")
-        yield piece.frame if most is None else piece.frame.head(most)
+        yield piece.frame if limit is None else piece.frame.head(limit)
 
 
-def read_parquet_rows(file: TextFile, most: int | None) -> Iterator[pl.DataFrame]:
+def read_parquet_rows(file: TextFile, limit: int | None) -> Iterator[pl.DataFrame]:
     size = os.path.getsize(file.path)
     n = count_parquet_rows(file.path)
     start, stop = file.start, n if file.stop is None else file.stop
     if stop > n:
         raise InputError(f"{file.path} has fewer rows than when it was first looked at. Leave files as they are.")
-    step = most or max(1, n * PIECE_BYTES // max(size * UNPACKED_RATIO, 1))
+    step = limit or max(1, n * PIECE_BYTES // max(size * UNPACKED_RATIO, 1))
     try:
         frame = pl.scan_parquet(file.path)
         if file.column in frame.collect_schema().names():
             frame = frame.select(file.column)
         for a in range(start, max(stop, start + 1), step):
             yield frame.slice(a, min(step, stop - a)).collect()
-            if most:
+            if limit:
                 return
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as why:
         raise unreadable(file.path, why) from None
 
 
-def read_jsonl_rows(file: TextFile, most: int | None) -> Iterator[pl.DataFrame]:
+def read_jsonl_rows(file: TextFile, limit: int | None) -> Iterator[pl.DataFrame]:
     done, any_row = 0, False
     whole = file.stop is None
     try:
         with open_bytes(file.path) if whole else open_part(file.path, file.start, file.stop or 0) as opened:
-            while lines := opened.readlines(PIECE_BYTES) if most is None else list(islice(opened, most)):
+            while lines := opened.readlines(PIECE_BYTES) if limit is None else list(islice(opened, limit)):
                 if any(line.strip() for line in lines):
                     yield parse_rows(b"".join(lines), file, done)
                     any_row = True
                 done += len(lines)
-                if most is not None:
+                if limit is not None:
                     return
     except DAMAGED as why:
         raise InputError(f"{file.path} cannot be read beyond line {done} ({why}).") from None

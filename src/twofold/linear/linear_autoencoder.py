@@ -28,7 +28,7 @@ from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.engine.local import engine_for, fingerprint
 from twofold.core.estimator import Model, Reorderable, fitting
-from twofold.core.heldout import SQUARED, foretell_by_axes, square_costs
+from twofold.core.heldout import SQUARED, predict_by_axes, square_costs
 from twofold.core.numerics.spectrum import scatter_operator, spectrum
 from twofold.core.params import ITERATIVE, Interval
 from twofold.core.seeds import generator, seed_of
@@ -183,7 +183,7 @@ class LinearAutoencoder(Reorderable, ClassNamePrefixFeaturesOutMixin, Transforme
         return self._check_codes(X) @ self.components_ + self.mean_
 
     def _hiding(self) -> tuple:
-        return square_costs, foretell_by_axes, self.mean_.astype(np.float64), self.components_.astype(np.float64)
+        return square_costs, predict_by_axes, self.mean_.astype(np.float64), self.components_.astype(np.float64)
 
     def score(self, X: Table, y: Any = None) -> float:
         """Minus the mean squared error of reconstruction a row, so that higher is better."""

@@ -23,7 +23,7 @@ from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks
 from twofold.core.engine.local import fingerprint
 from twofold.core.estimator import Model, fitting
-from twofold.core.heldout import SQUARED, Split, foretell_by_axes, square_costs
+from twofold.core.heldout import SQUARED, Split, predict_by_axes, square_costs
 from twofold.core.numerics.spectrum import Spectrum, spectrum
 from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import seed_of
@@ -221,7 +221,7 @@ def _codes(X: Any, weighing: Weighing, axes: np.ndarray) -> np.ndarray:
 
 
 def _score_hidden_cells(X: Any, split: Split, weighing: Weighing, mean: np.ndarray, axes: np.ndarray) -> np.ndarray:
-    return square_costs(weigh(X, weighing), split, foretell_by_axes, mean, axes)
+    return square_costs(weigh(X, weighing), split, predict_by_axes, mean, axes)
 
 
 def _attributes(s: State) -> dict:

@@ -14,9 +14,8 @@ from scipy import sparse
 
 from twofold import InputError
 from twofold.core.data.blocks import Blocks, as_blocks
-from twofold.core.data.sources import ParquetSource, base, decoded, parquet
+from twofold.core.data.sources import ColumnsOf, ParquetSource, base, decoded, parquet
 from twofold.core.data.sources.files import NpzSource
-from twofold.core.data.sources.views import ColumnsOf
 
 dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 

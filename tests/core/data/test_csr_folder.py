@@ -129,49 +129,35 @@ def test_what_cannot_be_written_is_refused(name, blocks, what, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["taken.csr"]
 
 
-def _cut(path):
-    path.write_bytes(path.read_bytes()[:-20])
+def change_array(change):
+    """Do something to the array in a file."""
+    return lambda path: np.save(path, change(np.load(path)))
 
 
-def _empty(path):
-    path.write_bytes(b"")
+def write_at(at, number):
+    return change_array(lambda a: np.where(np.arange(len(a)) == at, number, a))
 
 
-def _beyond(path):
-    indices = np.load(path)
-    indices[5] = 99
-    np.save(path, indices)
-
-
-def _unsorted(path):
-    indices = np.load(path)
-    indices[:2] = indices[:2][::-1].copy()
-    np.save(path, indices)
-
-
-def _longer(path):
-    np.save(path, np.append(np.load(path), 1))
-
-
-def _falling(path):
-    indptr = np.load(path)
-    indptr[3] = indptr[5] + 1
-    np.save(path, indptr)
-
-
-def _words(path):
-    np.save(path, np.full(np.load(path).shape, "a"))
+HARMS = {
+    "cut": lambda path: path.write_bytes(path.read_bytes()[:-20]),
+    "empty": lambda path: path.write_bytes(b""),
+    "longer": change_array(lambda a: np.append(a, 1)),
+    "words": change_array(lambda a: np.full(a.shape, "a")),
+    "beyond": write_at(5, 99),
+    "unsorted": change_array(lambda a: a[[1, 0, *range(2, len(a))]]),
+    "falling": write_at(3, 10**6),
+}
 
 
 @pytest.mark.parametrize(
     "file, harm",
-    [(f"{name}.npy", harm) for name in ("data", "indices", "indptr") for harm in (_cut, _empty, _longer, _words)]
-    + [("meta.json", _cut), ("meta.json", _empty), ("indptr.npy", _falling)]
-    + [("indices.npy", _beyond), ("indices.npy", _unsorted)],
+    [(f"{name}.npy", harm) for name in ("data", "indices", "indptr") for harm in ("cut", "empty", "longer", "words")]
+    + [("meta.json", "cut"), ("meta.json", "empty"), ("indptr.npy", "falling")]
+    + [("indices.npy", "beyond"), ("indices.npy", "unsorted")],
 )
 def test_a_damaged_folder_is_refused_by_the_name_of_the_file(file, harm, tmp_path):
     path = stored(counts(), tmp_path)
-    harm(tmp_path / "x.csr" / file)
+    HARMS[harm](tmp_path / "x.csr" / file)
     with pytest.raises(InputError, match=file.replace(".", r"\.")):
         list(as_blocks(path))
 

@@ -42,9 +42,7 @@ class Toy(BaseEstimator):
 def loadable(monkeypatch):
     monkeypatch.setattr(twofold, "_MODELS", frozenset({"Toy"}), raising=False)
     monkeypatch.setattr(twofold, "Toy", Toy, raising=False)
-    monkeypatch.setattr(
-        safetensors_file.os, "fsync", lambda handle: None
-    )  # thousands of them would wait for a slow disk
+    monkeypatch.setattr(os, "fsync", lambda handle: None)  # thousands of them would wait for a slow disk
 
 
 @pytest.fixture
@@ -70,7 +68,7 @@ def same(a: Any, b: Any) -> bool:
         native = a.dtype.newbyteorder("=") == b.dtype.newbyteorder("=") and b.dtype.isnative
         texts = a.dtype.kind in "OUS"
         equal = a.tolist() == b.tolist() if texts else a.astype(b.dtype).tobytes() == b.tobytes()
-        return type(b) is np.ndarray and native and a.shape == b.shape and equal
+        return type(b) is np.ndarray and b.flags.writeable and native and a.shape == b.shape and equal
     if type(a) is not type(b):
         return False
     if sparse.issparse(a):
@@ -117,9 +115,7 @@ def test_every_array_comes_back_whatever_its_dtype_and_layout(array, layout, pat
 @given(
     value=st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-        lambda inner: (
-            st.lists(inner) | st.dictionaries(st.text(), inner) | st.lists(inner).map(tuple) | st.tuples(inner)
-        ),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner) | st.lists(inner).map(tuple),
         max_leaves=12,
     )
 )
@@ -176,18 +172,8 @@ def test_a_generator_is_forgotten(state, path):
     assert model_file.load(path).random_state is None
 
 
-def test_loaded_arrays_can_be_written_to(path):
-    value = round_trip(np.zeros((2, 3)), path)
-    value[0, 0] = 1
-    assert value.sum() == 1
-
-
 def test_safetensors_reads_the_same_arrays(path):
-    arrays = {
-        "f": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
-        "s": np.arange(9)[::-2],
-        "z": np.array(True),
-    }
+    arrays = {"f": np.asfortranarray(np.arange(6.0).reshape(2, 3)), "s": np.arange(9)[::-2], "z": np.array(True)}
     model_file.write_file(path, {"kind": "checkpoint"}, arrays)
     theirs, (header, ours) = load_file(path), model_file.read_file(path)
     assert header["kind"] == "checkpoint" and header["version"] == twofold.__version__
@@ -251,21 +237,6 @@ def test_the_bytes_are_on_disk_before_the_name_is_theirs(path, monkeypatch):
     monkeypatch.setattr(safetensors_file.os, "replace", lambda a, b: (steps.append(("rename", False)), replace(a, b)))
     model_file.save(toy(), path)
     assert steps == [("sync", False), ("rename", False), ("sync", True)]
-
-
-def test_a_link_stays_a_link_and_new_files_get_the_usual_rights(path, tmp_path):
-    (tmp_path / "link").symlink_to(path)
-    model_file.save(toy(value_=1), tmp_path / "link")
-    (tmp_path / "usual").touch()
-    assert (tmp_path / "link").is_symlink() and model_file.load(path).value_ == 1
-    assert path.stat().st_mode == (tmp_path / "usual").stat().st_mode
-
-
-def test_bad_destinations(tmp_path):
-    with pytest.raises(InputError, match="does not exist"):
-        model_file.save(toy(), tmp_path / "nowhere" / "x.twofold")
-    with pytest.raises(InputError, match="is a folder"):
-        model_file.save(toy(), tmp_path)
 
 
 def rewrite(path: Any, change: Any) -> None:

@@ -38,7 +38,7 @@ from twofold.analyses.complete.models import (
 )
 from twofold.core.checks import InputError, first_bad
 from twofold.core.data.blocks import Blocks, as_blocks
-from twofold.core.data.sources.views import ColumnsOf
+from twofold.core.data.sources import ColumnsOf
 from twofold.core.progress import Progress, doing
 from twofold.core.seeds import generator
 from twofold.io.tables.csv_fill import Source, read_source

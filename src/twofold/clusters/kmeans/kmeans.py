@@ -39,7 +39,7 @@ from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import add, engine_for, fingerprint, stack_rows
 from twofold.core.estimator import Model, Reorderable, Rescalable, fitting
-from twofold.core.heldout import SQUARED, foretell_by_centers, square_costs
+from twofold.core.heldout import SQUARED, predict_by_centers, square_costs
 from twofold.core.history import History
 from twofold.core.numerics.moments import column_moments
 from twofold.core.params import ITERATIVE, Interval, StrOptions
@@ -330,7 +330,7 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
         )
 
     def _hiding(self) -> tuple:
-        return square_costs, foretell_by_centers, self.cluster_centers_ / getattr(self, "scale_", np.float64(1))
+        return square_costs, predict_by_centers, self.cluster_centers_ / getattr(self, "scale_", np.float64(1))
 
     def score(self, X: Table, y: Any = None, sample_weight: Weights = None) -> float:
         """Return minus the cost of the rows: higher is better."""

@@ -111,7 +111,7 @@ def is_path(X: Any) -> TypeGuard[PathLike]:
 
 
 def is_dask(X: Any) -> bool:
-    """Whether X is a dask collection, told without importing dask."""
+    """Return whether X is a dask collection, without importing dask."""
     return hasattr(X, "__dask_graph__")
 
 

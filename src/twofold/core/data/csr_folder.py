@@ -69,7 +69,7 @@ def open_csr(path: PathLike) -> tuple[tuple[int, int], Stored, Stored, np.ndarra
 
 
 def open_array(path: Path) -> Stored:
-    """What the head of a .npy file says, held against the size of the file."""
+    """Read the head of a .npy file and compare it with the size of the file."""
     try:
         with open(path, "rb") as file:
             version = npy.read_magic(file)

@@ -23,7 +23,7 @@ import numpy as np
 from twofold.core.config import config
 from twofold.core.data.blocks import LazyRows
 
-KEPT_SHARE = 4  # of the memory budget, one in so many, may be kept in memory
+KEPT_SHARE = 4  # 1 / KEPT_SHARE of the memory budget may be kept in memory
 
 _lock = threading.RLock()  # the collector may let go of rows while this very thread counts others
 _bytes_kept = 0  # bytes that are kept in memory by this process
@@ -71,7 +71,7 @@ class Spill:
 
 
 def _take_apart(item: Any) -> tuple[bytes, list[memoryview]]:
-    """What describes an item, and the bytes of its arrays where they are."""
+    """Return a description of an item, and the bytes of its arrays where they are."""
     buffers: list[pickle.PickleBuffer] = []
     head = pickle.dumps(item, protocol=5, buffer_callback=buffers.append)
     return head, [buffer.raw() for buffer in buffers]

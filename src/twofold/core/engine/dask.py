@@ -42,26 +42,20 @@ from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.data.kept_rows import count_bytes
 from twofold.core.data.sources import Source, float_dtype
 from twofold.core.engine.local import Engine, Parts, Shared, Tree, single_blas
-from twofold.core.engine.tasks import on_worker
+from twofold.core.engine.tasks import copy_arrays, on_worker
 from twofold.core.progress import Counter, is_watched
 from twofold.core.types import Block
 
 GROUP_BYTES = 64 * 2**20  # what one task reads: enough work to hide the scheduler,
 TASKS_PER_THREAD = 4  # unless a thread would have fewer tasks than this; they could not be shared out evenly
-SMALL_TASK_BYTES = (
-    2**20
-)  # bytes of a task below which one a thread is enough, for the scheduler takes longer than the work
+SMALL_TASK_BYTES = 2**20  # of smaller tasks one a thread is enough: the scheduler takes longer than the work
 INLINE_BYTES = 2**18  # bytes that go from the client to the groups of a pass, or back, without tasks of their own
 SUMS_PER_TASK = 4  # sums that one task adds
 WORKER_LIST_SECONDS = 1.0  # seconds after which the scheduler is asked again which workers it has
 KEEP_FUTURES_SECONDS = 1.0  # seconds that futures of a pass are kept, at most, after it is done
-SWEEPS_PER_RECIPE = (
-    16  # sweeps after which what blocks keep comes to the client, if it is small: what a lost worker costs at most
-)
+SWEEPS_PER_RECIPE = 16  # what blocks keep then comes to the client, if it is small: what a lost worker costs at most
 DISK_FULL_ERRORS = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
-PROCESS_BYTES = (
-    10**9
-)  # bytes that a worker process may take beside the memory budget: Python, libraries, what is on its way
+PROCESS_BYTES = 10**9  # that a worker process may take beside the memory budget: Python, libraries, messages
 MAX_RETRIES = 3  # times that tasks are tried again whose workers died more often than the scheduler allows
 
 
@@ -75,7 +69,7 @@ def active_client() -> Client | None:
 
 @contextmanager
 def connect(address: str | None, workers: int | None) -> Iterator[str]:
-    """A client in force, of the scheduler at this address or of so many processes on this machine, and who works.
+    """A client in force, of the scheduler at this address or of `workers` processes here, and a phrase for either.
 
     Dask writes what a process keeps to disk from 60 % of its limit on, and starts it anew at 95 %. The limit is twice
     the memory budget and a gigabyte, or its share of the machine if that is less.
@@ -84,7 +78,7 @@ def connect(address: str | None, workers: int | None) -> Iterator[str]:
         limit = min(2 * config().memory + PROCESS_BYTES, MEMORY_LIMIT // (workers or 1))
         options = {"threads_per_worker": 1, "memory_limit": limit, "dashboard_address": ":0", "silence_logs": 50}
         with LocalCluster(n_workers=workers, **options) as cluster, Client(cluster) as client:
-            # whoever is sent a function of this file loads the library, while this process looks at the data
+            # each process that is sent a function of this file loads the library, while this one looks at the data
             loading = [client.submit(_identity, None, workers=[name], pure=False) for name in client.nthreads()]
             yield f"{workers} worker process{'' if workers == 1 else 'es'}"
             del loading
@@ -112,12 +106,12 @@ def as_block(rows: Any) -> Any:
     return rows.astype(float_dtype(rows.dtype), copy=False)
 
 
-def _run_group(budget: tuple[int, int], given: tuple[Any, ...], args: list[Any], *made: Any) -> Any:
+def _run_group(budget: tuple[int, int], group: tuple[Any, ...], args: list[Any], *made: Any) -> Any:
     """One task, which keeps to the memory budget of the client. What others have made takes its place in `args`."""
     fill = iter(made)
     with on_worker(*budget):
         try:
-            return _visit_blocks(*given, *(next(fill) if arg is TaskResult else arg for arg in args))
+            return _visit_blocks(*group, *(next(fill) if arg is TaskResult else arg for arg in args))
         finally:  # a worker has what a task was given as long as its result: not the rows that were read, too
             for arg in args:
                 if isinstance(arg, FileRows):
@@ -137,7 +131,7 @@ def _visit_blocks(parts: Parts, bounds: np.ndarray, merge: Callable[..., Any] | 
                 elif arg is Blocks:
                     items.append(as_block(value[bounds[b] - bounds[0] : bounds[b + 1] - bounds[0]]))
                 else:
-                    items.append(_copy(value[b]))  # fn may change what a block keeps; a lost task is run again
+                    items.append(copy_arrays(value[b]))  # fn may change what a block keeps; a lost task is run again
             result = parts.fn(*items)
             if keep:
                 kept.append(result[0])
@@ -191,7 +185,7 @@ class Graph:
         return name
 
     def hold(self, held: ClientValue) -> Any:
-        """What stands for a value as a task of its own."""
+        """Return what stands for a value as a task of its own."""
         if held.future is None:
             held.future = self.add(partial(_identity, held.value))
             self.held.append((held.future, held))
@@ -281,8 +275,8 @@ class DaskEngine(Engine):
 
         The scheduler gives up a task when more than `allowed-failures` workers died while it was assigned to them,
         whether it was running or only waiting behind the one that was: tasks that live as long as the fit, such as
-        those that read the rows, would be blamed in the end for every machine that was taken away. They are given
-        another chance in every sweep. A task that does kill its workers ends the fit after a few of them.
+        those that read the rows, would in the end be given up for every machine that was taken away. They are tried
+        again in every sweep. A task that does kill its workers ends the fit after a few of them.
         """
         for chance in range(MAX_RETRIES, -1, -1):
             try:
@@ -345,7 +339,7 @@ class DaskEngine(Engine):
         return heights[key]
 
     def _places(self, blocks: Blocks, size: int) -> list[str] | list[None]:
-        """Which worker should read each group of blocks, the same in every sweep while it is there.
+        """Choose the worker that reads each group of blocks, the same in every sweep while it is there.
 
         Neighbors go together, so that their sums meet where they are, and each thread has about as many blocks. The
         scheduler alone would send all tasks of a first sweep to the worker that has the state, and leave it to the
@@ -466,17 +460,14 @@ class DaskEngine(Engine):
         """The end of a pass that gives so little that the client adds it up, and may have what is kept."""
         results = self.fetch(futures)
         summed = _merge_run(merge, [result[1] for result in results] if keep else results)
-        return (
-            (WorkerRows(self, plan.height, 0, [ClientValue(result[0]) for result in results]), summed)
-            if keep
-            else summed
-        )
+        rows = [ClientValue(result[0]) for result in results] if keep else []
+        return (WorkerRows(self, plan.height, 0, rows), summed) if keep else summed
 
     def _shorten(self, kept: WorkerRows) -> WorkerRows:
-        """What is kept has a recipe through every sweep since its rows were at the client, with their states.
+        """Fetch what is kept after some sweeps, and send it again, unless it is too much for the client's memory.
 
-        That is both what the scheduler has to remember and what a lost worker costs: after some sweeps the rows are
-        fetched and sent again, unless they are too many for the client's memory; then the chain goes on.
+        Its recipe goes through every sweep since its rows were at the client, with their states: that is both what the
+        scheduler has to remember and what a lost worker costs.
         """
         if kept.sweeps < SWEEPS_PER_RECIPE or self._count_bytes(kept) > config().memory // 4:
             return kept
@@ -516,22 +507,15 @@ def _merge_run(merge: Callable[..., Any], sums: list[Any]) -> Any:
     """The node of the tree above these, which stay: a worker may hand out or recompute the very objects it stores."""
     tree = Tree(merge)
     for i, value in enumerate(sums):
-        tree.push(settle(value) if i % 2 else _copy(value))
+        tree.push(settle(value) if i % 2 else copy_arrays(value))
     return tree.result()
-
-
-def _copy(value: Any) -> Any:
-    if isinstance(value, tuple):
-        fields = [_copy(v) for v in value]
-        return type(value)(*fields) if hasattr(value, "_fields") else tuple(fields)
-    return value.copy(order="K") if isinstance(value, np.ndarray) else value
 
 
 def settle(value: Any) -> Any:
     """The value with arrays as this process would have made them: aligned in memory, and writable.
 
     What came over the network may begin at any byte, and then NumPy adds up in another order: the bits would depend on
-    who had computed what. Compiled kernels would also be compiled again for arrays of that kind.
+    where values were computed. Compiled kernels would also be compiled again for arrays of that kind.
     """
     if isinstance(value, np.ndarray):
         return value if value.flags.aligned and value.flags.writeable else value.copy(order="K")

@@ -16,7 +16,15 @@ from scipy import sparse
 
 from twofold.core.checks import InputError, check_sparse
 from twofold.core.data.blocks import Blocks
-from twofold.core.data.sources import ChosenSource, Source, StoredRows, cuts_by_stored, float_dtype, turn_in_memory
+from twofold.core.data.sources import (
+    ChosenSource,
+    Source,
+    StoredRows,
+    cuts_by_stored,
+    float_dtype,
+    join_rows,
+    turn_in_memory,
+)
 from twofold.core.engine.dask import DaskEngine, active_client, as_block, settle
 from twofold.core.engine.local import Engine, single_blas
 from twofold.core.types import Block
@@ -24,11 +32,19 @@ from twofold.core.types import Block
 
 @cache
 def _say_local() -> None:
-    """Once in a process: who has no client may have forgotten it."""
+    """Say once in a process that there is no client: it may have been forgotten."""
     logging.getLogger("twofold").warning(
         "no dask client is in force: the dask array is computed in this process, block by block. To use a cluster, "
         "make a distributed.Client first."
     )
+
+
+def compute(tasks: list[Any]) -> list[Any]:
+    """The results of dask tasks, by the client in force or, without one, in this process."""
+    client = active_client()
+    if client is None:
+        return list(dask.compute(*tasks, scheduler="synchronous"))
+    return DaskEngine(client).fetch(client.compute(tasks))
 
 
 class OnWorkers(Source):
@@ -50,10 +66,7 @@ class OnWorkers(Source):
         raise NotImplementedError
 
     def read(self, start: int, stop: int) -> Block:
-        (rows,), client = self.plan_rows(np.array([start, stop])), active_client()
-        if client is None:
-            return as_block(rows.compute(scheduler="synchronous"))
-        return as_block(DaskEngine(client).fetch(client.compute(rows)))
+        return as_block(compute(self.plan_rows(np.array([start, stop])))[0])
 
     def group_rows(self, client: Client, bounds: np.ndarray, size: int) -> list[Any]:
         """One future a group of `size` blocks, kept on the workers from sweep to sweep."""
@@ -97,10 +110,7 @@ class ChosenOnWorkers(ChosenSource, OnWorkers):
 
 
 def _take_rows(groups: list[Any], picked: list[np.ndarray]) -> Any:
-    parts = [rows[at] for rows, at in zip(groups, picked, strict=True)]
-    if len(parts) == 1:
-        return parts[0]
-    return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
+    return join_rows([rows[at] for rows, at in zip(groups, picked, strict=True)])
 
 
 class DaskSource(OnWorkers):
@@ -138,12 +148,7 @@ class DaskCsrSource(OnWorkers, StoredRows):
 
     @cached_property
     def indptr(self) -> np.ndarray:  # type: ignore[override]
-        tasks = [dask.delayed(_count_stored)(*piece) for piece in self.pieces]
-        client = active_client()
-        if client is None:
-            counts = dask.compute(*tasks, scheduler="synchronous")
-        else:
-            counts = DaskEngine(client).fetch(client.compute(tasks))
+        counts = compute([dask.delayed(_count_stored)(*piece) for piece in self.pieces])
         return np.append(0, np.cumsum(np.concatenate([np.zeros(0, np.int64), *counts])))
 
     @cached_property
@@ -217,10 +222,7 @@ def _count_stored(X: sparse.csr_array, start: int, stop: int) -> np.ndarray:
 
 
 def _stack_rows(pieces: list[list[Any]], d: int, dtype: np.dtype) -> sparse.csr_array:
-    parts = [X[a:b] for X, a, b in pieces]
-    if not parts:
-        return sparse.csr_array((0, d), dtype=dtype)
-    return parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
+    return join_rows([X[a:b] for X, a, b in pieces]) if pieces else sparse.csr_array((0, d), dtype=dtype)
 
 
 def _divide_columns(X: sparse.csr_array, scale: np.ndarray) -> sparse.csr_array:
@@ -231,18 +233,14 @@ _sparse_chunks: dict[str, bool] = {}  # what was found out about arrays that do 
 
 
 def has_sparse_chunks(X: da.Array) -> bool:
-    """Whether the chunks are sparse. If the array says they are not, its first chunk is asked: it may not know."""
+    """Return whether the chunks are sparse. An array may not know it, so its first chunk is looked at, too."""
     if sparse.issparse(X._meta) or 0 in X.shape:
         return sparse.issparse(X._meta)
     if X.name not in _sparse_chunks:
-        client, first = active_client(), dask.delayed(sparse.issparse)(X.blocks[0, 0].to_delayed().ravel()[0])
+        first = dask.delayed(sparse.issparse)(X.blocks[0, 0].to_delayed().ravel()[0])
         while len(_sparse_chunks) >= 1000:
             _sparse_chunks.pop(next(iter(_sparse_chunks)))
-        _sparse_chunks[X.name] = bool(
-            first.compute(scheduler="synchronous")
-            if client is None
-            else DaskEngine(client).fetch(client.compute(first))
-        )
+        _sparse_chunks[X.name] = bool(compute([first])[0])
     return _sparse_chunks[X.name]
 
 

@@ -16,7 +16,7 @@ from twofold.core.engine.tasks import Tasks, list_pieces, read_saved, run_in_bud
 
 
 class DaskTasks(Tasks):
-    """On the workers of a cluster, each of which keeps to the memory budget with the tasks of so many bytes it runs."""
+    """On the workers of a cluster, each of which keeps to the memory budget with the tasks of `task_bytes` it runs."""
 
     costly = True
 
@@ -34,8 +34,8 @@ class DaskTasks(Tasks):
     def hold(self, value: Any) -> Any:
         return DaskEngine(self.client).hold(value)
 
-    def gather(self, handles: Sequence[Any], what: str = "") -> list[Any]:
-        watch_tasks(handles, what)
+    def gather(self, handles: Sequence[Any], label: str = "") -> list[Any]:
+        watch_tasks(handles, label)
         return DaskEngine(self.client).fetch(list(handles))
 
     def load(self, saved: Any) -> Any:

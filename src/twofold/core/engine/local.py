@@ -18,6 +18,7 @@ Parallelism lives here and nowhere else: kernels are serial and release the GIL,
 from __future__ import annotations
 
 import ctypes
+import operator
 import os
 import sys
 import threading
@@ -41,7 +42,7 @@ from twofold.core.data.kept_rows import KeptRows, Place, Spill, count_bytes
 from twofold.core.progress import Counter
 from twofold.core.types import Block, State
 
-SUMS_SHARE = 8  # of the memory budget, one in so many, may be taken by sums that wait to be added
+SUMS_SHARE = 8  # 1 / SUMS_SHARE of the memory budget may be taken by sums that wait to be added
 
 
 class Shared(NamedTuple):
@@ -62,7 +63,7 @@ class Parts(NamedTuple):
 
     @property
     def streams(self) -> bool:
-        """Whether blocks are read, and dropped when they were visited."""
+        """True if blocks are read, and dropped when they were visited."""
         return any(isinstance(a, Blocks) and not a.source.in_memory for a in self.args)
 
     def run(self, i: int) -> Any:
@@ -118,7 +119,7 @@ class Tree:
 
 
 class _SingleBlas:
-    """BLAS held to one thread while anyone is inside; counted, because the limit belongs to the process."""
+    """BLAS held to one thread while any block is inside; counted, because the limit belongs to the process."""
 
     def __init__(self) -> None:
         self.lock, self.inside = threading.Lock(), 0
@@ -126,7 +127,7 @@ class _SingleBlas:
         self.limit: Any = None
 
     def forget(self) -> None:
-        """Nobody is inside, in a forked child: give BLAS its threads back, with a lock of its own."""
+        """In a forked child no block is inside: give BLAS its threads back, with a lock of its own."""
         self.lock = threading.Lock()
         if self.inside:
             self.inside = 0
@@ -156,7 +157,7 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     """The pool of this size.
 
     Its threads are started by another thread, which no Ctrl-C reaches: one that comes between the start of a thread and
-    its entry in the list of those to end leaves a process that waits for it for ever.
+    its entry in the list of those to end leaves a process that waits for it forever.
     """
     if threads not in _pools:
         pool, all_there = ThreadPoolExecutor(threads, thread_name_prefix="twofold"), threading.Barrier(threads)
@@ -167,14 +168,14 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return _pools[threads]
 
 
-def _start_anew() -> None:
+def _reset_after_fork() -> None:
     """In a forked child: the parent's threads are not there, and its locks may be held by them."""
     _pools.clear()
     single_blas.forget()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_anew)
+    os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 class Engine:
@@ -207,7 +208,7 @@ class Engine:
         return list(self._results(parts))
 
     def stream(self, parts: Parts) -> Iterator[Any]:
-        """The results in order, one a block, few at a time: for who writes them down."""
+        """The results in order, one a block, few at a time: for writers."""
         return self._results(parts)
 
     def stack(self, parts: Parts) -> Any:
@@ -321,11 +322,7 @@ def fetch_rows(engine: Engine, blocks: Blocks, wanted: np.ndarray) -> Any:
     order = np.argsort(wanted, kind="stable")
     parts = np.split(wanted[order], np.searchsorted(wanted[order], blocks.bounds[1:-1]))
     places = Rows(part - first for part, first in zip(parts, blocks.bounds[:-1], strict=True))
-    return stack_results(engine.gather(engine.map(_take_rows, blocks, places)))[np.argsort(order)]
-
-
-def _take_rows(X: Any, rows: np.ndarray) -> Any:
-    return X[rows]
+    return stack_results(engine.gather(engine.map(operator.getitem, blocks, places)))[np.argsort(order)]
 
 
 def stack_results(results: list[Any]) -> Any:

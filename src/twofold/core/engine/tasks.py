@@ -5,7 +5,7 @@
     tasks.load(saved)                                 what a task has written, to be an argument again
 
 A handle is a recipe: the function, and what it takes. What a lost worker held is made again from the recipes back to
-what was written, so nothing is ever scattered; `load` is where recipes begin anew. A task must give the same result,
+what was written, so nothing is ever scattered; `load` is where new recipes begin. A task must give the same result,
 and write the same file, whenever and wherever it is run.
 """
 
@@ -35,22 +35,23 @@ class Saved:
 
 
 def add_results(results: list[Any]) -> Any:
-    """Their sum along the fixed tree; what was given stays as it is."""
-    tree = Tree(lambda a, b: add(_copy(a), b))
+    """Their sum along the fixed tree; the results stay as they are."""
+    tree = Tree(lambda a, b: add(copy_arrays(a), b))
     for result in results:
         tree.push(result)
     return tree.result()
 
 
-def _copy(value: Any) -> Any:
+def copy_arrays(value: Any) -> Any:
+    """The value with new arrays, in the same memory order; field by field for tuples."""
     if isinstance(value, tuple):
-        fields = [_copy(v) for v in value]
+        fields = [copy_arrays(v) for v in value]
         return type(value)(*fields) if hasattr(value, "_fields") else tuple(fields)
-    return value.copy() if isinstance(value, np.ndarray) else value
+    return value.copy(order="K") if isinstance(value, np.ndarray) else value
 
 
 class Tasks:
-    """On this machine's threads, as many at a time as the budget allows for tasks of so many bytes.
+    """On this machine's threads, as many at a time as the budget allows for tasks of `task_bytes`.
 
     They start in the order in which they come, so that none waits for one behind it. What is loaded stays in memory if
     it `fits`.
@@ -80,9 +81,9 @@ class Tasks:
         """A handle of a value that many tasks take."""
         return value
 
-    def gather(self, handles: Sequence[Any], what: str = "") -> list[Any]:
-        """The results; after a failure nothing is left running. `what` is the label of their progress."""
-        watch_tasks(handles, what)
+    def gather(self, handles: Sequence[Any], label: str = "") -> list[Any]:
+        """The results; after a failure nothing is left running. `label` is that of their progress."""
+        watch_tasks(handles, label)
         try:
             return _values(handles)
         except BaseException:
@@ -90,7 +91,7 @@ class Tasks:
             raise
 
     def load(self, saved: Any) -> Any:
-        """What was saved."""
+        """A handle of what was saved."""
         return self.submit(read_saved, saved) if self.fits else saved
 
     def frames(self, collection: Any) -> list[Any]:
@@ -105,11 +106,11 @@ class Tasks:
         return level[0]
 
 
-def watch_tasks(handles: Sequence[Any], what: str) -> None:
+def watch_tasks(handles: Sequence[Any], label: str) -> None:
     """Report how many of these tasks are done."""
-    if not what or not is_watched():
+    if not label or not is_watched():
         return
-    counter = Counter(len(handles), what)
+    counter = Counter(len(handles), label)
     for handle in handles:
         if hasattr(handle, "add_done_callback"):
             handle.add_done_callback(counter.add)
@@ -140,7 +141,7 @@ def on_worker(memory: int, size: int) -> Iterator[None]:
 
 
 def read_saved(arg: Any) -> Any:
-    """What was saved, in the place of where."""
+    """Read what was saved; other values, and items of lists, stay."""
     if isinstance(arg, list):
         return [read_saved(item) for item in arg]
     return arg.read() if isinstance(arg, Saved) else arg

@@ -30,7 +30,7 @@ def reuse_memory() -> None:
     Dask starts workers with MALLOC_TRIM_THRESHOLD_=65536, so that what is freed goes back at once: every array of more
     than 128 kB then comes as new pages, which the system fills with zeros first, and a fit takes twice as long. With
     these two limits at most 64 MB a thread wait to be used again; they are those that the C library comes to by itself
-    where nobody has set one. Whoever has set another number keeps it.
+    where none is set. Another number that was set is kept.
     """
     if os.environ.get("MALLOC_TRIM_THRESHOLD_") != DASK_TRIM or "MALLOC_MMAP_THRESHOLD_" in os.environ:
         return

@@ -24,8 +24,8 @@ COMPARED: dict[str, Any] = {">=": np.greater_equal, ">": np.greater, "<": np.les
 
 
 def read_declarations(cls: type) -> dict[str, str]:
-    """What a class and its bases say of their fitted arrays."""
-    return {name: said for base in reversed(cls.__mro__) for name, said in vars(base).get("_fitted", {}).items()}
+    """Read what a class and its bases declare of their fitted arrays."""
+    return {name: text for base in reversed(cls.__mro__) for name, text in vars(base).get("_fitted", {}).items()}
 
 
 def check_arrays(model: Any) -> None:
@@ -45,24 +45,24 @@ def check_arrays(model: Any) -> None:
         whole = isinstance(size, (int, np.integer)) and not isinstance(size, bool) and 0 <= size < 2**40
         require(bool(whole), f"is damaged: the size {axis} of {name} is {size!r}.")
     chosen = {value for value in model.get_params(deep=False).values() if isinstance(value, str)}
-    for attribute, said in read_declarations(type(model)).items():
+    for attribute, declaration in read_declarations(type(model)).items():
         if hasattr(model, attribute.partition(".")[0]):
             value = functools.reduce(getattr, attribute.split("."), model)
             for one in value if isinstance(value, tuple) else (value,):
-                _check(one, f"{attribute} of {name}", said, sizes, chosen)
+                _check(one, f"{attribute} of {name}", declaration, sizes, chosen)
     if hasattr(model, "_check_parts") and model.__sklearn_is_fitted__():
         model._check_parts(require)
 
 
-def _check(value: Any, what: str, said: str, sizes: dict[str, int], chosen: set[str]) -> None:
-    shapes, *conditions = (part.strip() for part in said.split(","))
+def _check(value: Any, name: str, declaration: str, sizes: dict[str, int], chosen: set[str]) -> None:
+    shapes, *conditions = (part.strip() for part in declaration.split(","))
     if (value is None and "or None" in conditions) or (isinstance(value, str) and "or path" in conditions):
         return
     if "text" in conditions:
         value = np.zeros(np.shape(value))
     numbers = sparse.issparse(value) or isinstance(value, (np.ndarray, np.number, int, float))
-    require(numbers and not isinstance(value, bool), f"is damaged: {what} is no array of numbers.")
-    require(sparse.issparse(value) or "sparse" not in conditions, f"is damaged: {what} is no sparse array.")
+    require(numbers and not isinstance(value, bool), f"is damaged: {name} is no array of numbers.")
+    require(sparse.issparse(value) or "sparse" not in conditions, f"is damaged: {name} is no sparse array.")
     axes = _choose(shapes, chosen)
     shape = value.shape if hasattr(value, "shape") else ()
     wanted = axes.split()
@@ -76,16 +76,16 @@ def _check(value: Any, what: str, said: str, sizes: dict[str, int], chosen: set[
         elif axis != ".":
             right = right and size == sizes.setdefault(symbol, size - int(more or 0)) + int(more or 0)
     known = tuple(sizes.get(axis.partition("+")[0], axis) for axis in wanted)
-    require(right, f"is damaged: {what} has shape {shape}, and ({axes}) is {known}.")
+    require(right, f"is damaged: {name} has shape {shape}, and ({axes}) is {known}.")
     entries = np.asarray(value.data if sparse.issparse(value) else value)
     if entries.dtype.kind == "f" and "any" not in conditions:
-        require(bool(np.isfinite(entries).all()), f"is damaged: {what} holds numbers that are not finite.")
+        require(bool(np.isfinite(entries).all()), f"is damaged: {name} holds numbers that are not finite.")
     for condition in conditions:
         sign, _, bound = condition.partition(" ")
         if sign in COMPARED and entries.size:
             limit = sizes[bound] if bound in sizes else float(bound)
             wrong = entries[~COMPARED[sign](entries, limit)]
-            require(not wrong.size, f"is damaged: {what} holds {wrong[:1].tolist()}, which is not {condition}.")
+            require(not wrong.size, f"is damaged: {name} holds {wrong[:1].tolist()}, which is not {condition}.")
 
 
 def _choose(shapes: str, chosen: set[str]) -> str:

@@ -2,7 +2,7 @@
 
 A file is written under a temporary name in its own folder, forced to disk, and renamed: a crash, a full disk or Ctrl-C
 leaves what was there before. An operating system's refusal comes out as an OSError that names the file asked for.
-What a killed process left under a temporary name is cleared by whoever writes the same file next.
+What a killed process left under a temporary name is cleared by the next writer of the same file.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def write_all(writers: Mapping[Path, Writer]) -> None:
 def replacing(path: PathLike, durable: bool = True) -> Iterator[Path]:
     """A temporary path, with the ending of `path`, that becomes `path` if the block succeeds and goes away if not.
 
-    Where it is not `durable`, nobody waits for the disk: for files that are of no use once the process has ended.
+    Where it is not `durable`, the disk is not waited for: for files that are of no use once the process has ended.
     """
     final = _target(path)
     if final.is_dir():
@@ -151,7 +151,7 @@ def _lock(draft: Path) -> int | None:
 
 
 def _clear(final: Path) -> None:
-    """Remove drafts of this file that nobody holds any more: their process was killed."""
+    """Remove drafts of this file that no process holds: theirs was killed."""
     if fcntl is None:
         return
     for left in final.parent.glob(f".{glob.escape(final.stem[:100])}.*.part{glob.escape(final.suffix[:20])}"):
@@ -166,7 +166,7 @@ def _clear(final: Path) -> None:
 
 @contextmanager
 def _naming(path: PathLike, draft: Path) -> Iterator[None]:
-    """What the operating system refuses is an OSError that names the file asked for, whatever library met it."""
+    """Turn a refusal of the operating system, whatever library met it, into an OSError that names the file."""
     try:
         yield
     except Exception as error:

@@ -3,7 +3,7 @@
 In the tree a number, text, None or list stands for itself; every JSON object is one of
 
     {"$scalar": 0.5, "dtype": "float32"}        a NumPy scalar
-    {"$array": ...}  {"$strings": ...}          an array, see `arraynodes`
+    {"$array": ...}  {"$strings": ...}          an array, see `array_codec`
     {"$csr": [data, indices, indptr], ...}      a sparse matrix
     {"$tuple": [...]}  {"$list": array}         a tuple; a long list of one type
     {"$dict": [keys, values]}                   a dict
@@ -77,7 +77,7 @@ def load(path: PathLike) -> Any:
 
 
 def describe(path: PathLike) -> dict[str, Any]:
-    """What a file holds, without building the model: class, versions, parameters, shapes of the arrays.
+    """Describe what a file holds, without building the model: class, versions, parameters, shapes of the arrays.
 
     The whole file is checked, in a fixed amount of memory.
     """

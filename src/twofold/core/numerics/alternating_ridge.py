@@ -58,10 +58,12 @@ class Plan(NamedTuple):
     steps: int  # of conjugate gradients; 0 means exact
     last: float | None = None  # of the columns' biases, if they have a ridge of their own
 
-    def half(self, side: Side, mine: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, float]:
+    def half(self, side: Side, start: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, float]:
         """One side's features given the other's, and the cost with its own ridge term."""
         ridge = self.ridge._replace(last=self.last) if side is self.cells.cols else self.ridge
-        return half_step(side, mine, None, *features(other, self.k, self.mean, np.sqrt(self.spread)), ridge, self.steps)
+        return half_step(
+            side, start, None, *features(other, self.k, self.mean, np.sqrt(self.spread)), ridge, self.steps
+        )
 
 
 def make_plan(
@@ -105,7 +107,7 @@ def penalize(U: np.ndarray, mass: np.ndarray, ridge: Ridge) -> float:
 
 
 def features(other: np.ndarray, k: int, mean: float, unit: float) -> tuple[np.ndarray, np.ndarray]:
-    """What a row regresses on: the other side's factors, a unit if there are biases, and the offsets that stand."""
+    """Return what a row regresses on: the other side's factors and a unit if there are biases; and the offsets."""
     if other.shape[1] == k:
         return other, np.full(len(other), mean, other.dtype)
     return with_unit(other[:, :k], unit), other[:, k] * other.dtype.type(unit) + other.dtype.type(mean)
@@ -130,7 +132,7 @@ def measure_cells(cells: Any) -> tuple[float, float, float]:
 
 
 def spread_of(cells: Observed) -> tuple[float, float]:
-    """Mean and standard deviation of the known cells, the latter 1 if they are all alike."""
+    """Mean and standard deviation of the known cells, the latter 1 if they are all equal."""
     x, w = cells.X.data.astype(np.float64), cells.W.data.astype(np.float64)
     mean = np.average(x, weights=w)
     spread = np.sqrt(np.average((x - mean) ** 2, weights=w))

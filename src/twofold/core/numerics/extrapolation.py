@@ -46,8 +46,8 @@ def sweeper(
     """A sweep for the loop. `extrapolate(V, old, β)` keeps to the constraints; None means never to look ahead.
 
     What runs ahead may gain next to nothing in one sweep and a lot in the next, so a gain below `tol` counts only if a
-    sweep from V itself gains no more. `falls` says that theory promises descent: then a sweep that ends higher, by
-    rounding, is not made at all.
+    sweep from V itself does not gain more either. `falls` says that theory promises descent: then a sweep that ends
+    higher, by rounding, is not made at all.
     """
 
     def sweep(s: State, t: int) -> loop.Sweep:
@@ -94,7 +94,7 @@ def nonnegative(V: np.ndarray, old: np.ndarray, beta: float) -> np.ndarray:
 def geometric(V: np.ndarray, old: np.ndarray, beta: float) -> np.ndarray:
     """V (V / old)^β: ahead by ratios, for rules that multiply.
 
-    What grows from next to nothing would take for ever by ratios, and is lifted at once: to a thousandth of its part's
+    What grows from next to nothing would take forever by ratios, and is lifted at once: to a thousandth of its part's
     mean. The sweep that follows shows whether that was right.
     """
     ratio = np.where(old > 0, V / np.where(old > 0, old, 1), 1)

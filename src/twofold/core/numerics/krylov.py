@@ -20,7 +20,7 @@ import scipy.linalg
 from twofold.core.config import config
 
 OVERSAMPLE = 10  # columns of a block beyond the pairs that are wanted
-SHARE = 6  # of the memory budget, one in so many, may be taken by the products so far; more wait on disk
+SHARE = 6  # 1 / SHARE of the memory budget may be taken by the products so far; more wait on disk
 ROWS = 2**13  # that are changed at once
 
 Times = Callable[[np.ndarray], np.ndarray]  # Q (d,l) → S Q

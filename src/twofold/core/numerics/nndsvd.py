@@ -74,19 +74,19 @@ def _project_rows(X: Any, w: np.ndarray | None, mean: np.ndarray | None, B: np.n
     return (P,), Parts(np.where(P > 0, square, 0).sum(axis=0), np.where(P < 0, square, 0).sum(axis=0))
 
 
-def _rows(X: Any, kept: tuple[Any], scale: np.ndarray, level: float, least: float) -> tuple[tuple[Any], int]:
+def _rows(X: Any, kept: tuple[Any], scale: np.ndarray, level: float, lift: float) -> tuple[tuple[Any], int]:
     """U of one block from X b: the chosen sign of it, scaled; components beyond the rank stand at a level."""
     U = np.full((X.shape[0], len(scale)), level, X.dtype)
     r = kept[0].shape[1]
-    U[:, :r] = np.maximum(kept[0] * scale[:r].astype(X.dtype), X.dtype.type(least))
+    U[:, :r] = np.maximum(kept[0] * scale[:r].astype(X.dtype), X.dtype.type(lift))
     return (U,), 0
 
 
 def nndsvd(
-    engine: Engine, blocks: Blocks, w: np.ndarray | None, holes: bool, k: int, seed: int, level: float, least: float
+    engine: Engine, blocks: Blocks, w: np.ndarray | None, holes: bool, k: int, seed: int, level: float, lift: float
 ) -> Start:
     """Both factors. `level` is the size of an entry where singular vectors are lacking (more parts than the rank);
-    zeros are lifted to `least`, for rules that multiply."""
+    zeros are lifted to `lift`, for rules that multiply."""
     d = blocks.shape[1]
     mean = column_moments(engine, blocks, w).mean if holes else None
     B = right_vectors(engine, blocks, w, mean, min(k, d), seed)
@@ -105,9 +105,9 @@ def nndsvd(
     V[:, :r] *= mine / np.maximum(_norm(V[:, :r]), 1e-300)
     scale = np.zeros(k)
     scale[:r] = sign * mine / np.maximum(rows, 1e-300)
-    shared = [engine.broadcast(value) for value in (scale, level, least)]
+    shared = [engine.broadcast(value) for value in (scale, level, lift)]
     kept, _ = engine.reduce(add, engine.map(_rows, blocks, kept, *shared), keep=True)
-    return Start(kept, np.maximum(V, least).astype(blocks.dtype))
+    return Start(kept, np.maximum(V, lift).astype(blocks.dtype))
 
 
 def _norm(A: np.ndarray) -> np.ndarray:

@@ -125,10 +125,10 @@ def _by_covariance(p: Problem, solve: Callable[..., Any] = _eigh) -> Spectrum:
     return Spectrum(values, np.ascontiguousarray(vectors.T), mean, weight, total, converged)
 
 
-def of_moments(found: Moments, k: int) -> Spectrum:
+def of_moments(rows: Moments, k: int) -> Spectrum:
     """The k leading eigenpairs of moments gathered elsewhere."""
-    values, vectors = leading(found.scatter.copy(), k)
-    return Spectrum(values, np.ascontiguousarray(vectors.T), found.mean, found.weight, float(found.scatter.trace()))
+    values, vectors = leading(rows.scatter.copy(), k)
+    return Spectrum(values, np.ascontiguousarray(vectors.T), rows.mean, rows.weight, float(rows.scatter.trace()))
 
 
 class GramSums(NamedTuple):
@@ -261,8 +261,8 @@ def scatter_operator(
 
 
 def columns_at_once(blocks: Blocks) -> int:
-    """How many columns a sparse table is multiplied with at a time, so that the products of blocks that wait to be
-    added keep to a share of the memory budget. Each column is a sum by itself: its bits do not know of the others."""
+    """Count the columns that a sparse table is multiplied with at a time, so that the products of blocks that wait to
+    be added keep to a share of the memory budget. Each column is a sum by itself: its bits do not depend on others."""
     now = config()
     waiting = 2 * now.threads + len(blocks).bit_length() + 1
     return max(1, now.memory // (SHARE * 8 * blocks.shape[1] * waiting))

@@ -13,7 +13,7 @@ from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.engine.local import fingerprint
 from twofold.core.estimator import Model, fitting
-from twofold.core.heldout import SQUARED, foretell_by_axes, square_costs
+from twofold.core.heldout import SQUARED, predict_by_axes, square_costs
 from twofold.core.numerics.spectrum import Spectrum, spectrum
 from twofold.core.params import Interval
 from twofold.core.types import Table, Weights
@@ -102,7 +102,7 @@ class PCABasis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         return len(self.components_)
 
     def _hiding(self) -> tuple:
-        return square_costs, foretell_by_axes, self.mean_.astype(np.float64), self.components_.astype(np.float64)
+        return square_costs, predict_by_axes, self.mean_.astype(np.float64), self.components_.astype(np.float64)
 
     def transform(self, X: Table) -> Any:
         """The coefficients (n,k) of signals."""

@@ -3,8 +3,8 @@
     rows = Decoded()                        it takes disk (TMPDIR), not memory, until it is gone
     rows.read(key, start, out, make)        rows from `start` on, of the table that `make` gives, which is asked once
 
-Sent to a worker it is the file of that process: a task finds there what the last one has decoded. What no task has
-asked for in `IDLE_SECONDS` seconds is forgotten.
+Sent to a worker it is the file of that process: a task finds there what the last one has decoded. Files unused for
+`IDLE_SECONDS` are deleted.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _look_later() -> None:
 
 
 def _forget() -> None:
-    """What no task has asked for lately goes, with its file."""
+    """Forget what no task has asked for in IDLE_SECONDS, with its file."""
     with _lock:
         _timer.clear()
         then = time.monotonic() - IDLE_SECONDS

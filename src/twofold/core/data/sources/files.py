@@ -1,4 +1,4 @@
-"""Rows of several files, one below the other: a folder, or all files that match a pattern."""
+"""Rows of files: .npy, .csr, .csv and .npz, and several files one below the other."""
 
 from __future__ import annotations
 
@@ -15,18 +15,105 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from twofold.core.checks import DAMAGED_ARRAY, InputError, check_sparse
+from twofold.core.checks import DAMAGED_ARRAY, InputError, check_sparse, reason_of
 from twofold.core.config import config
-from twofold.core.data.sources.base import Source, cuts_by_stored, float_dtype
+from twofold.core.data.csr_folder import open_csr
+from twofold.core.data.sources.base import (
+    Source,
+    SparseSource,
+    StoredRows,
+    cuts_by_stored,
+    float_dtype,
+    join_rows,
+    turn_in_memory,
+)
 from twofold.core.data.sources.decoded import Decoded
-from twofold.core.data.sources.npy import NpySource
 from twofold.core.data.sources.parquet import ParquetSource
-from twofold.core.data.sources.sparse import SparseSource, StoredRows, turn_in_memory
 from twofold.core.files.headers import reads_headers
 from twofold.core.types import Block, PathLike
 
 OPEN = 2  # files of which something is kept in memory
 WILD = "*?["
+
+
+class NpySource(Source):
+    """A .npy file read block by block: never mapped, so that resident memory stays within the budget."""
+
+    elsewhere = True
+
+    @reads_headers
+    def __init__(self, path: PathLike, transposed: bool = False):
+        self.path, self.transposed = os.fspath(path), transposed
+        try:
+            X = np.load(self.path, mmap_mode="r", allow_pickle=False)
+        except FileNotFoundError:
+            raise InputError(f"{self.path}: no such file.") from None
+        except DAMAGED_ARRAY as why:
+            raise InputError(f"{self.path} is not a readable .npy file ({reason_of(why)}).") from None
+        if X.ndim != 2 or X.dtype.kind not in "fiub":
+            raise InputError(f"{self.path} holds {X.dtype} of shape {X.shape}; a 2-D array of numbers is needed.")
+        self.stored, self.offset = X.dtype, int(X.offset)
+        # Rows lie together if the file is in C order; seen along its columns it is the other way round.
+        self.row_major = bool(X.flags.c_contiguous) != transposed
+        self.shape = X.shape[::-1] if transposed else X.shape
+        self.dtype = float_dtype(X.dtype)
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        n, d = self.shape
+        size, wanted = self.stored.itemsize, stop - start
+        with open(self.path, "rb", buffering=0) as file:
+            if self.row_major:
+                cells = np.fromfile(file, self.stored, wanted * d, offset=self.offset + start * d * size)
+                return self._whole(cells, wanted * d).reshape(wanted, d).astype(self.dtype, copy=False)
+            block = np.empty((wanted, d), self.dtype)
+            for j in range(d):
+                file.seek(self.offset + (j * n + start) * size)
+                block[:, j] = self._whole(np.fromfile(file, self.stored, wanted), wanted)
+        return block
+
+    def _whole(self, cells: np.ndarray, wanted: int) -> np.ndarray:
+        if len(cells) < wanted:
+            raise InputError(f"{self.path} ends before its last row: it is truncated. Write it again.")
+        return cells
+
+    def across(self) -> NpySource:
+        return NpySource(self.path, not self.transposed)
+
+
+class CsrSource(StoredRows):
+    """A folder that `write_csr` wrote, read block by block: the cuts and the values of the same table in memory."""
+
+    elsewhere = True
+
+    def __init__(self, path: PathLike, scale: np.ndarray | None = None):
+        self.path = os.fspath(path)
+        self.shape, self.data, self.indices, self.indptr = open_csr(path)
+        self.dtype = float_dtype(self.data.dtype)
+        self.bounds = cuts_by_stored(self.indptr, self.dtype)
+        self.per = None if scale is None else 1 / scale.astype(self.dtype)
+
+    def read(self, start: int, stop: int) -> sparse.csr_array:
+        a, b = int(self.indptr[start]), int(self.indptr[stop])
+        data, indices = self.data.read(a, b).astype(self.dtype, copy=False), self.indices.read(a, b)
+        if len(indices) and not 0 <= indices.min() <= indices.max() < self.shape[1]:
+            raise InputError(f"{self.indices.path} is damaged: rows {start} to {stop} name columns that do not exist.")
+        indptr = (self.indptr[start : stop + 1] - a).astype(indices.dtype)  # like a table in memory, if it is not huge
+        parts = (data if self.per is None else data * self.per[indices], indices, indptr)
+        X = sparse.csr_array(parts, shape=(stop - start, self.shape[1]))
+        if not X.has_canonical_format:
+            raise InputError(f"{self.indices.path} is damaged: columns do not ascend in rows {start} to {stop}.")
+        return X
+
+    def part(self, start: int, stop: int) -> tuple[CsrSource, int]:
+        other = copy.copy(self)
+        other.indptr, other.shape = self.indptr[start : stop + 1], (stop - start, self.shape[1])
+        return other, start
+
+    def across(self) -> Source:
+        return turn_in_memory(self, self.path)
+
+    def divide_columns(self, scale: np.ndarray) -> CsrSource:
+        return CsrSource(self.path, scale)
 
 
 class WholeFile(Source):
@@ -186,9 +273,7 @@ class FilesSource(Source):
                 self._use(i)
                 a, b = max(start, self.starts[i]) - self.starts[i], min(stop, self.starts[i + 1]) - self.starts[i]
                 parts.append(self.files[i].read(int(a), int(b)))
-        if len(parts) == 1:
-            return parts[0]
-        return sparse.vstack(parts, format="csr") if self.is_sparse else np.concatenate(parts)
+        return join_rows(parts)
 
     def _use(self, i: int) -> None:
         """Of all files but the last ones that were read nothing is kept in memory."""
