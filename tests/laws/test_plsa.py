@@ -42,10 +42,38 @@ def test_equals_brute_force_on_a_tiny_corpus():
     np.testing.assert_allclose(model.components_, topics, atol=1e-3)
 
 
+@pytest.mark.parametrize("sweeps", [1, 2, 7])
+def test_a_sweep_of_em_is_one_step_of_em(sweeps):
+    X, _, Z = corpus(30, 12, 3)
+    start = 0.5 * Z + 0.5 / 12
+    model = PLSA(3, solver="em", init=start, tol=0, max_iter=sweeps).fit(X)
+    np.testing.assert_allclose(model.components_, brute_force(X, start, sweeps)[1], rtol=1e-9, atol=1e-15)
+    before = brute_force(X, start, sweeps - 1)[0]
+    assert model.history_["objective"][-1] == pytest.approx(-before, rel=1e-9)
+
+
+def test_samples_have_the_frequencies_of_the_model():
+    X = corpus(30, 12, 3)[0]
+    model, n = PLSA(3, random_state=0).fit(X), 100_000
+    words, topics = model.sample(n, random_state=0)
+    joint = model.topic_share_[:, None] * model.components_
+    found = np.histogram2d(topics, words, bins=[np.arange(4), np.arange(13)])[0] / n
+    assert (np.abs(found - joint) <= 6 * np.sqrt(joint / n) + 1e-12).all()
+    mixtures = model.transform(X)[:2]
+    words, topics = model.sample(n, mixtures, random_state=1)
+    assert words.shape == topics.shape == (2, n)
+    for row, drawn in zip(mixtures, words, strict=True):
+        expected = row @ model.components_
+        assert (np.abs(np.bincount(drawn, minlength=12) / n - expected) <= 6 * np.sqrt(expected / n) + 1e-12).all()
+    with pytest.raises(InputError, match="needs 3 probabilities a document"):
+        model.sample(5, [0.5, 0.5])
+
+
+@pytest.mark.parametrize("solver", ["newton", "em"])
 @pytest.mark.parametrize("tempering", [1.0, 0.8, 1.2])
-def test_objective_never_rises(tempering):
+def test_objective_never_rises(tempering, solver):
     X = corpus()[0]
-    model = PLSA(5, tempering=tempering, tol=0, max_iter=80, random_state=0).fit(X)
+    model = PLSA(5, tempering=tempering, solver=solver, tol=0, max_iter=80, random_state=0).fit(X)
     assert np.all(np.diff(model.history_["objective"]) <= 1e-13)
     assert model.n_iter_ > 20
 

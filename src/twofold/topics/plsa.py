@@ -6,6 +6,7 @@
 One sweep:  each block  U ← Newton's method by coordinates, or with tempering posteriors of the stored counts;
                         the counts of each topic, by the posteriors
             then once   Z ← those counts, each topic summing to 1, extrapolated along the last step while that helps
+With solver="em" one sweep is one step of EM: both factors move by the same posteriors, and nothing is extrapolated.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from scipy.special import xlogy
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
+from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import add, engine_for, fingerprint
 from twofold.core.estimator import Reorderable, fitting
@@ -35,7 +37,7 @@ from twofold.topics._nonnegative import TopicModel, check_init, sum_cells
 from twofold.topics.nmf.kullback_leibler import KullbackLeibler
 from twofold.topics.nmf.starts import start_level, start_randomly
 
-PASSES = 2  # over a document's mixture, a sweep
+PASSES = {"newton": 2, "em": 1}  # over a document's mixture, a sweep
 MAX_FOLD_PASSES = 500  # over a new document
 
 
@@ -90,10 +92,18 @@ def scale_codes(X: Any, kept: tuple, size: np.ndarray) -> tuple[tuple, int]:
     return (kept[0] * size,), 0
 
 
-def begin_with(start: Start, blocks: Blocks) -> State:
-    """Start from parts scaled to topics, which sum to 1, and codes scaled the other way."""
+def scale_to_mixtures(X: Any, kept: tuple, size: np.ndarray) -> tuple[tuple, int]:
+    """The same, divided by their sums: the mixtures of the documents."""
+    U = kept[0] * size
+    total = U.sum(axis=1, keepdims=True)
+    return (np.where(total > 0, U / np.where(total > 0, total, 1), U.dtype.type(1 / U.shape[1])),), 0
+
+
+def begin_with(start: Start, blocks: Blocks, solver: str) -> State:
+    """Start from parts scaled to topics, which sum to 1, and codes scaled the other way, or to mixtures for EM."""
     engine, V = engine_for(blocks), start.V.astype(np.float64)
-    parts = engine.map(scale_codes, blocks, start.kept, engine.broadcast(V.sum(axis=0).astype(start.V.dtype)))
+    scale = scale_to_mixtures if solver == "em" else scale_codes
+    parts = engine.map(scale, blocks, start.kept, engine.broadcast(V.sum(axis=0).astype(start.V.dtype)))
     topics = np.ascontiguousarray(normalize(V).astype(start.V.dtype))
     return begin(topics, engine.reduce(add, parts, keep=True)[0])
 
@@ -102,7 +112,7 @@ class PLSA(Reorderable, TopicModel):
     """Probabilistic latent semantic analysis: every document is a mixture of k topics, every topic a mixture of words.
 
     ``p(word | document) = Σ_c p(word | c) p(c | document)``, fitted to counts by expectation maximization, with
-    Newton's step for the documents if there is no tempering.
+    Newton's step for the documents if there is no tempering, or by its plain steps.
 
     Parameters
     ----------
@@ -110,6 +120,9 @@ class PLSA(Reorderable, TopicModel):
         Topics; None means 10, or fewer if the table is smaller.
     tempering : float, default=1.0
         β, the power of the posteriors. Below 1 they are flatter, which prevents overfitting to small corpora.
+    solver : {"newton", "em"}, default="newton"
+        Newton's method for the documents and extrapolated topics; or the textbook's EM, one step a sweep, which takes
+        many more sweeps to the same points.
     init : {"nndsvd", "random"}, array of shape (k, d) or None, default=None
         The start: singular vectors as in :class:`NMF`, raised a little above zero; random topics; an array of topics.
         None means "nndsvd", and on a small table also two random starts for 40 sweeps each; the best is taken.
@@ -149,6 +162,7 @@ class PLSA(Reorderable, TopicModel):
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [None, Interval(Integral, 1, None, closed="left")],
         "tempering": [Interval(Real, 0, None, closed="neither")],
+        "solver": [StrOptions({"newton", "em"})],
         "init": [None, StrOptions({"nndsvd", "random"}), "array-like"],
         **ITERATIVE,
     }
@@ -158,6 +172,7 @@ class PLSA(Reorderable, TopicModel):
         n_components: int | None = None,
         *,
         tempering: float = 1.0,
+        solver: str = "newton",
         init: Any = None,
         tol: float = 1e-5,
         max_iter: int = 500,
@@ -165,6 +180,7 @@ class PLSA(Reorderable, TopicModel):
     ):
         self.n_components = n_components
         self.tempering = tempering
+        self.solver = solver
         self.init = init
         self.tol = tol
         self.max_iter = max_iter
@@ -187,7 +203,8 @@ class PLSA(Reorderable, TopicModel):
         totals, engine, seed = sum_cells(self, blocks, w, logs=True), engine_for(blocks), seed_of(self.random_state)
         rows, tokens = blocks.rows(w), max(totals.total, 1e-300)
         least = -engine.reduce(add, engine.map(score_saturated, blocks, rows))
-        sweep = sweeper(self._advance(blocks, w, totals.logs, least), geometric, self.tol)
+        extrapolate = None if self.solver == "em" else geometric
+        sweep = sweeper(self._advance(blocks, w, totals.logs, least), extrapolate, self.tol)
 
         def sweep_tokens(state: State, t: int) -> loop.Sweep:
             """Sweep, and report minus the log-likelihood a token instead of the divergence."""
@@ -220,10 +237,10 @@ class PLSA(Reorderable, TopicModel):
     def _advance(self, blocks: Blocks, w: np.ndarray | None, logs: float, minimum: float) -> Advance:
         """Both half-steps. Without tempering they are those of NMF: a mixture times its tokens is a code."""
         beta = float(self.tempering)
-        if beta == 1.0:
+        if beta == 1.0 and self.solver == "newton":
             return KullbackLeibler(blocks, w, logs).advance
         engine, rows = engine_for(blocks), blocks.rows(w)
-        fixed = (engine.broadcast(beta), engine.broadcast(PASSES))
+        fixed = (engine.broadcast(beta), engine.broadcast(PASSES[self.solver]))
 
         def advance(kept: Rows, V: np.ndarray) -> tuple[Rows, np.ndarray, float]:
             V = normalize(V)
@@ -240,13 +257,14 @@ class PLSA(Reorderable, TopicModel):
         k = min(10, n, d) if self.n_components is None else int(self.n_components)
         level = float(np.sqrt(total / ((n if w is None else w.sum()) * d * k))) or 1.0
         if self.init is not None and not isinstance(self.init, str):
-            return [begin_with(start_level(blocks, check_init(self.init, k, d).T.astype(blocks.dtype), level), blocks)]
+            first = start_level(blocks, check_init(self.init, k, d).T.astype(blocks.dtype), level)
+            return [begin_with(first, blocks, self.solver)]
         drawn = [start_randomly(blocks, k, seed_of(generator(seed, 3, t)), level) for t in range(DRAWS)]
         if self.init == "random" or not total:
-            return [begin_with(drawn[0], blocks)]
+            return [begin_with(drawn[0], blocks, self.solver)]
         first = nndsvd(engine_for(blocks), blocks, w, False, k, seed, level, LIFT * level)
         small = self.init is None and n * d * k <= SMALL
-        return [begin_with(start, blocks) for start in [first, *(drawn if small else [])]]
+        return [begin_with(start, blocks, self.solver) for start in [first, *(drawn if small else [])]]
 
     def _attributes(self, state: State) -> dict:
         k = state.V.shape[1]
@@ -271,6 +289,41 @@ class PLSA(Reorderable, TopicModel):
         found = np.asarray(self._rowwise(log_likelihoods, X, *self._folding()))
         loglik, tokens = found.sum(axis=0) if sample_weight is None else np.asarray(sample_weight) @ found
         return float(loglik / max(tokens, 1e-300))
+
+    def sample(self, n_tokens: int, mixture: Any = None, random_state: Seed = None) -> tuple[np.ndarray, np.ndarray]:
+        """Draw words and the topics that they were drawn from, as indices.
+
+        Parameters
+        ----------
+        n_tokens : int
+            Words to draw, a document each if there are several mixtures.
+        mixture : array of shape (k,) or (m, k), optional
+            p(topic | document), as `transform` gives it. Default: `topic_share_`, so that words come from p(word).
+        random_state : int, RandomState, Generator or None
+
+        Returns
+        -------
+        words, topics : ndarray of shape (n_tokens,) or (m, n_tokens)
+        """
+        check_is_fitted(self)
+        rng = generator(seed_of(random_state))
+        shares = np.asarray(self.topic_share_ if mixture is None else mixture, dtype=np.float64)
+        k, d = self.components_.shape
+        if (
+            shares.ndim not in (1, 2)
+            or shares.shape[-1] != k
+            or (shares < 0).any()
+            or not np.allclose(shares.sum(-1), 1)
+        ):
+            raise InputError(
+                f"mixture has shape {shares.shape}; it needs {k} probabilities a document, which sum to 1."
+            )
+        topics = np.array([rng.choice(k, n_tokens, p=row / row.sum()) for row in np.atleast_2d(shares)])
+        words = np.empty_like(topics)
+        for c, row in enumerate(self.components_.astype(np.float64)):
+            drawn = topics == c
+            words[drawn] = rng.choice(d, int(drawn.sum()), p=row / row.sum()) if drawn.any() else 0
+        return (words[0], topics[0]) if shares.ndim == 1 else (words, topics)
 
     def symmetric(self, X: Table) -> SymmetricForm:
         """The same model, of the documents in X, symmetric in both sides: p(c), p(document | c), p(word | c)."""
