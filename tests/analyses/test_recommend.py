@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from twofold import Recommender, analyses, datasets
-from twofold.analyses.recommend.analysis import pairs_in
+from twofold.analyses.recommend.analysis import read_pairs
 from twofold.core.checks import InputError
 
 
@@ -75,4 +75,4 @@ class Known:
     ],
 )
 def test_ids_with_commas_and_colons(text, pairs):
-    assert list(pairs_in(text, Known(), {})) == pairs
+    assert list(read_pairs(text, Known(), {})) == pairs

@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 
 from twofold import NMF, analyses, load
-from twofold.analyses.topics.models import MODELS, fit, mixtures_of_texts, weighed
+from twofold.analyses.topics.models import MODELS, fit, mixtures_of_texts, weigh_counts
 from twofold.core.checks import InputError
 
 GARDEN = "rose tulip soil seed compost hedge bulb lawn petal root prune bloom"
@@ -69,7 +69,7 @@ def test_nmf_sees_documents_of_length_one_and_repeated_words_by_their_logarithm(
     X = sparse.csr_array(np.array([[1.0, 1, 0, 0], [3, 1, 0, 0], [0, 0, 5, 5], [0, 1, 1, 2]]))
     model = fit("nmf", X, 2, 0)
     assert model.beta_loss == "kullback-leibler"
-    seen = weighed(model, X).toarray()
+    seen = weigh_counts(model, X).toarray()
     np.testing.assert_allclose((seen**2).sum(axis=1), 1)
     idf = model.idf_
     np.testing.assert_allclose(seen[1, 0] / seen[1, 1], 2 * idf[0] / idf[1])  # log(1 + 3) is twice log(1 + 1)

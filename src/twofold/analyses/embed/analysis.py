@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
+import numpy as np
 import polars as pl
 
 import twofold
@@ -22,10 +23,17 @@ from twofold.analyses.common.corpus import HeldOut, Text, from_documents, hold_o
 from twofold.analyses.common.documents import as_documents, as_paths
 from twofold.analyses.common.tables import warnings_as_notes
 from twofold.analyses.common.targets import Writer
-from twofold.analyses.embed.heldout import CHANCE, told_apart
-from twofold.analyses.words.examples import examples
-from twofold.analyses.words.files import WORD2VEC, frame, word_map, writer
-from twofold.analyses.words.questions import agreed, analogies_grid, similarity_grid, solved
+from twofold.analyses.words.vectors import (
+    WORD2VEC,
+    analogies_grid,
+    compare_similarities,
+    examples,
+    frame,
+    similarity_grid,
+    solve_analogies,
+    word_map,
+    writer,
+)
 from twofold.core.checks import InputError
 from twofold.core.declaration import Flag
 from twofold.core.progress import Progress, doing
@@ -38,17 +46,21 @@ if TYPE_CHECKING:
 
 METHODS = {"skipgram": "skip-gram", "glove": "GloVe", "pmi": "PMI"}
 MODELS = {"skipgram": "SkipGram", "glove": "GloVe", "pmi": "PMIEmbedding"}
-SMALL = 12e6  # letters up to which words are counted first, to choose by
-LETTERS = 6.0  # a word and the space behind it, about
-TWICE = 1_000_000  # words up to which a second fit, for the figure alone, is no trouble
-FEWEST = 20  # texts of which some can be held out
-ONE_IN = (10, 200)  # texts are held out, of little text and of much
-FEW_WORDS = 10  # below which rare ones are taken, too
+MAX_COUNTED_LETTERS = 12e6  # of a text whose words are counted first, to choose by
+LETTERS_PER_WORD = 6.0  # with the space behind it, about
+MAX_WORDS_FOR_SECOND_FIT = 1_000_000  # for the figure alone
+MIN_TEXTS = 20  # of which some can be held out
+TEXTS_PER_HELD_OUT = (10, 200)  # of little text, and of much
+MIN_VOCABULARY = 10  # with fewer words, rare ones are taken, too
 # words of text from which on: numbers a word, least count, epochs of skip-gram
 SIZES = ((5_000_000, 100, 5, 5), (1_000_000, 100, 5, 8), (200_000, 50, 5, 12), (30_000, 50, 3, 25), (0, 25, 2, 50))
-SAID = {"n_components": "{} numbers a word", "min_count": "words seen {} times or more", "epochs": "{} epochs"}
+SETTINGS = {"n_components": "{} numbers a word", "min_count": "words seen {} times or more", "epochs": "{} epochs"}
 X_MAX = ((100_000_000, 100.0), (0, 10.0))  # words of text from which on: how often seen pairs weigh fully in GloVe
-SHOWN, NEAR = 8, 5  # words with their neighbors, and how many of these
+SHOWN_WORDS, NEIGHBORS_PER_WORD = 8, 5
+CONTEXT_WORDS = 5  # on either side of a hidden word, which they must point to
+MAX_TESTED_WORDS = 40_000
+RARE_SHARE = 1e-3  # share of the text from which on words are tested less, and weigh less
+CHANCE = {"method": "chance", "right": 0.5}
 
 
 class Settings(NamedTuple):
@@ -63,7 +75,7 @@ class Settings(NamedTuple):
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class Embedding(Answer):
-    """Word vectors and what is worth telling about them."""
+    """Word vectors, their neighbors and their figures."""
 
     method: str
     settings: Settings
@@ -79,8 +91,8 @@ class Embedding(Answer):
 
     @property
     def heading(self) -> str:
-        own = self.model.vocabulary_
-        return f"{self.source}: {own.n_tokens_:,} words of text, {len(own):,} different ones with a vector"
+        words = self.model.vocabulary_
+        return f"{self.source}: {words.n_tokens_:,} words of text, {len(words):,} different ones with a vector"
 
     @property
     def outcome(self) -> str:
@@ -101,22 +113,21 @@ class Embedding(Answer):
         return grids + ([similarity_grid(self.similarity)] if self.similarity else [])
 
     def lines(self) -> list[str]:
-        own = self.figures
-        if not own:
+        figures = self.figures
+        if not figures:
             return ["held out: nothing"]
         return [
-            f"held out: {own['words']:,} words of {own['texts']:,} texts not learned from; the words around a hidden "
-            f"one tell it from one hidden elsewhere {own['right']:.1%} of the time, by chance "
+            f"held out: {figures['words']:,} words of {figures['texts']:,} texts not learned from; the words around a "
+            f"hidden one tell it from one hidden elsewhere {figures['right']:.1%} of the time, by chance "
             f"{self.baseline['right']:.0%}"
         ]
 
     def facts(self) -> dict[str, Any]:
-        history = getattr(self.model, "history_", {})
-        own = self.model.vocabulary_
+        history, words = getattr(self.model, "history_", {}), self.model.vocabulary_
         return {
-            "lines": own.n_lines_,
-            "tokens": own.n_tokens_,
-            "words": len(own),
+            "lines": words.n_lines_,
+            "tokens": words.n_tokens_,
+            "words": len(words),
             "model": type(self.model).__name__,
             "n_components": self.vectors.vectors_.shape[1],
             "settings": self.settings._asdict(),
@@ -188,15 +199,16 @@ def embed(
     for option, file in [("analogies", analogies), *(("similarity", one) for one in similarity)]:
         if file is not None and not os.path.isfile(file):
             raise InputError(f"⟨{option}={os.fspath(file)}⟩: there is no such file.")
+    paths = as_paths(data)
     with doing("reading"):
-        corpus = as_corpus(data, text)
-    given = {"n_components": n_components, "min_count": min_count, "epochs": epochs, "window": window}
-    model, settings, figures = learn(corpus, method, given, seed)
+        corpus = from_documents(as_documents(data, text)) if paths is None else read_corpus(paths, text)
+    wanted = {"n_components": n_components, "min_count": min_count, "epochs": epochs, "window": window}
+    model, settings, figures = learn(corpus, method, wanted, seed)
     with doing("asking"):
-        solutions = {} if analogies is None else solved(model.vectors_, Path(analogies))
-        agreements = [agreed(model.vectors_, Path(path)) for path in similarity]
+        solutions = {} if analogies is None else solve_analogies(model.vectors_, Path(analogies))
+        agreements = [compare_similarities(model.vectors_, Path(path)) for path in similarity]
     chosen = {"n_components": settings.k, "min_count": settings.min_count, "epochs": settings.epochs}
-    chosen |= {"data": None} if as_paths(data) is None else {}  # the texts are not written out
+    chosen |= {"data": None} if paths is None else {}  # the texts are not written out
     return Embedding(
         source=corpus.source,
         model=model,
@@ -212,92 +224,124 @@ def embed(
     )
 
 
-def as_corpus(data: Any, column: str | None) -> Text:
-    """The text in whatever was given; `column` names one of a table."""
-    paths = as_paths(data)
-    if paths is not None:
-        return read_corpus(paths, column)
-    return from_documents(as_documents(data, column))
-
-
 # --- the fit, and how good it is ----------------------------------------------------------------------------
 
 
-def learn(text: Text, kind: str, given: dict[str, int | None], seed: int) -> tuple[Any, Settings, dict[str, Any]]:
+def learn(text: Text, kind: str, wanted: dict[str, int | None], seed: int) -> tuple[Any, Settings, dict[str, Any]]:
     """A model of the text, its settings, and its figures on texts held out."""
     counted = None
-    if text.size <= SMALL:
+    if text.size <= MAX_COUNTED_LETTERS:
         from twofold.text.vocabulary import Vocabulary
 
         with doing("counting words"):
-            counted = named(text, lambda: Vocabulary(min_count=1).fit(text.lines))
-    settings = choose(text, kind, given, counted)
-    if counted is not None and counted.n_tokens_ <= TWICE:
+            counted = name_errors(text, lambda: Vocabulary(min_count=1).fit(text.lines))
+    settings = choose(text, kind, wanted, counted)
+    if counted is not None and counted.n_tokens_ <= MAX_WORDS_FOR_SECOND_FIT:
         figures = measure_apart(text, counted, kind, settings, seed)
-        return named(text, lambda: fit(text.lines, kind, settings, seed, text.notes)), settings, figures
-    passing = HeldOut(text.lines, ONE_IN[1], seed)
+        return name_errors(text, lambda: fit(text.lines, kind, settings, seed, text.notes)), settings, figures
+    passing = HeldOut(text.lines, TEXTS_PER_HELD_OUT[1], seed)
     lines, held = hold_out(text.lines) if is_large(text.lines) else (passing, None)
-    model = named(text, lambda: fit(lines, kind, settings, seed, text.notes))
+    model = name_errors(text, lambda: fit(lines, kind, settings, seed, text.notes))
     held = passing.held if held is None else held
-    figures = told_apart(model, held, seed)
-    what = f"1 in {ONE_IN[1]}, are" if lines is passing else "in stretches here and there, are"
-    said = f"{len(held):,} texts, {what} not learned from, so that the rest can be tested"
-    text.notes.append(said if figures else "nothing held out")
+    figures = measure_contexts(model, held, seed)
+    what = f"1 in {TEXTS_PER_HELD_OUT[1]}, are" if lines is passing else "in stretches here and there, are"
+    note = f"{len(held):,} texts, {what} not learned from, so that the rest can be tested"
+    text.notes.append(note if figures else "nothing held out")
     return model, settings, figures
 
 
 def measure_apart(text: Text, counted: Vocabulary, kind: str, settings: Settings, seed: int) -> dict[str, Any]:
     """The held-out figure of a small text, by a fit for it alone: the vectors that are kept learn from all of it."""
-    parts = HeldOut(text.lines, ONE_IN[0], seed)
-    if counted.n_lines_ >= FEWEST:
+    parts = HeldOut(text.lines, TEXTS_PER_HELD_OUT[0], seed)
+    if counted.n_lines_ >= MIN_TEXTS:
         try:
-            return told_apart(fit(parts, kind, settings, seed, []), parts.held, seed)
+            return measure_contexts(fit(parts, kind, settings, seed, []), parts.held, seed)
         except InputError:  # what is left is too little, which need not be so of the whole
             pass
     text.notes.append(f"too little text ({counted.n_lines_:,} lines) to hold any out")
     return {}
 
 
-def choose(text: Text, kind: str, given: dict[str, int | None], counted: Vocabulary | None) -> Settings:
+def measure_contexts(model: Any, texts: list[str], seed: int) -> dict[str, Any]:
+    """The share of hidden words to which the words around them point nearer than to another word of the same texts.
+
+    The other word is one that was hidden elsewhere, so that both are drawn in the same way and frequency says nothing.
+    """
+    if not texts:
+        return {}
+    from twofold.core.seeds import generator
+    from twofold.words.corpus import encode_corpus
+
+    with encode_corpus(texts, model.vocabulary_) as corpus:
+        tokens, ends = np.array(corpus.tokens[:MAX_TESTED_WORDS]), np.asarray(corpus.ends)
+    if len(tokens) < 2:
+        return {}
+    vectors = model.vectors_.vectors_
+    W = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    f = model.vocabulary_.counts_ / model.vocabulary_.counts_.sum()
+    weight = np.minimum(1.0, np.sqrt(RARE_SHARE / f))[tokens]
+    line = np.searchsorted(ends, np.arange(len(tokens)), side="right")
+    around = np.zeros((len(tokens), W.shape[1]))
+    weighted = W[tokens] * weight[:, None]
+    for step in range(1, CONTEXT_WORDS + 1):
+        same = (line[step:] == line[:-step])[:, None]
+        around[step:] += weighted[:-step] * same
+        around[:-step] += weighted[step:] * same
+    rng = generator(seed, 7)
+    at = np.flatnonzero((rng.random(len(tokens)) < weight) & (np.abs(around).sum(axis=1) > 0))
+    other = tokens[rng.permutation(at)]
+    differ = other != tokens[at]
+    at, other = at[differ], other[differ]
+    if not len(at):
+        return {}
+    gap = np.einsum("ij,ij->i", around[at], W[tokens[at]] - W[other])
+    return {
+        "what": "share of hidden words that their neighbors tell from other ones hidden elsewhere",
+        "texts": len(texts),
+        "words": len(at),
+        "right": float(np.mean(gap > 0) + 0.5 * np.mean(gap == 0)),
+    }
+
+
+def choose(text: Text, kind: str, wanted: dict[str, int | None], counted: Vocabulary | None) -> Settings:
     """Fewer numbers a word, rarer words and more epochs where there is little text."""
-    tokens = counted.n_tokens_ if counted is not None else int(text.size / LETTERS)
-    usual = dict(
-        zip(("n_components", "min_count", "epochs"), next(own[1:] for own in SIZES if tokens >= own[0]), strict=True)
-    )
+    tokens = counted.n_tokens_ if counted is not None else int(text.size / LETTERS_PER_WORD)
+    sizes = next(size[1:] for size in SIZES if tokens >= size[0])
+    usual = dict(zip(("n_components", "min_count", "epochs"), sizes, strict=True))
     if kind != "skipgram":
         del usual["epochs"]  # the model's own
-    chosen = usual | {name: value for name, value in given.items() if value is not None}
+    chosen = usual | {name: value for name, value in wanted.items() if value is not None}
     if counted is not None:
         kept = int((counted.counts_ >= chosen["min_count"]).sum())
-        if kept < FEW_WORDS and given.get("min_count") is None:
+        if kept < MIN_VOCABULARY and wanted.get("min_count") is None:
             chosen["min_count"], kept = 1, len(counted)
-        check_words(text, chosen["min_count"], kept, given)
-        if chosen["n_components"] >= kept and given.get("n_components") is None:
+        check_words(text, chosen["min_count"], kept, wanted)
+        if chosen["n_components"] >= kept and wanted.get("n_components") is None:
             chosen["n_components"] = max(1, kept // 4)
-    own = [name for name in usual if given.get(name) is None]
-    if own:
+    defaults = [name for name in usual if wanted.get(name) is None]
+    if defaults:
         about = f"{tokens:,} words of text" if counted is not None else f"about {tokens / 1e6:,.0f} million words"
-        parts = ", ".join(SAID[name].format(chosen[name]) for name in own)
-        text.notes.append(f"{parts}: chosen for {about}; {', '.join(f'⟨{name}⟩' for name in own)} set others")
-    if kind == "skipgram" and tokens < TWICE:
+        parts = ", ".join(SETTINGS[name].format(chosen[name]) for name in defaults)
+        text.notes.append(f"{parts}: chosen for {about}; {', '.join(f'⟨{name}⟩' for name in defaults)} set others")
+    if kind == "skipgram" and tokens < MAX_WORDS_FOR_SECOND_FIT:
         text.notes.append("this is little text for skip-gram: compare it with ⟨method=pmi⟩")
     x_max = next(weight for size, weight in X_MAX if tokens >= size)
     return Settings(chosen["n_components"], chosen["min_count"], chosen.get("epochs"), chosen.get("window"), x_max)
 
 
-def check_words(text: Text, least: int, kept: int, given: dict[str, int | None]) -> None:
+def check_words(text: Text, min_count: int, kept: int, wanted: dict[str, int | None]) -> None:
     if kept < 3:
-        what = f"words seen {least} times or more" if least > 1 else "different words"
+        what = f"words seen {min_count} times or more" if min_count > 1 else "different words"
         raise InputError(f"{text.source}: there are {kept} {what}, too few to compare. Give more text.")
-    k = given.get("n_components")
+    k = wanted.get("n_components")
     if k is not None and k > kept:
         raise InputError(
-            f"⟨n_components={k}⟩: there are only {kept} words seen {least} times or more. Give at most {kept}."
+            f"⟨n_components={k}⟩: there are only {kept} words seen {min_count} times or more. Give at most {kept}."
         )
 
 
-def named(text: Text, work: Callable[[], Any]) -> Any:
-    """The result of `work`; if it refuses the text, the message says which text."""
+def name_errors(text: Text, work: Callable[[], Any]) -> Any:
+    """Return the result of `work`; if it refuses the text, the message says which text."""
     try:
         return work()
     except InputError as error:
@@ -305,16 +349,12 @@ def named(text: Text, work: Callable[[], Any]) -> Any:
         raise InputError(message if text.source in message else f"{text.source}: {message}") from error
 
 
-def fit(lines: Any, kind: str, own: Settings, seed: int, notes: list[str]) -> Any:
+def fit(lines: Any, kind: str, settings: Settings, seed: int, notes: list[str]) -> Any:
     """A fitted model; what it warns of becomes a note."""
-    options: dict[str, Any] = {"min_count": own.min_count, "random_state": seed}
-    if own.window is not None:
-        options["window"] = own.window
-    if own.epochs is not None:
-        options["max_iter"] = own.epochs
-    if kind == "glove":
-        options["x_max"] = own.x_max
-    model = getattr(twofold, MODELS[kind])(own.k, **options)
+    k, min_count, epochs, window, x_max = settings
+    options = {"window": window, "max_iter": epochs, "x_max": x_max if kind == "glove" else None}
+    options = {name: value for name, value in options.items() if value is not None}
+    model = getattr(twofold, MODELS[kind])(k, min_count=min_count, random_state=seed, **options)
     with warnings_as_notes(notes):
         model.fit(lines)
     return model
@@ -324,6 +364,6 @@ def neighbors(vectors: WordVectors) -> list[tuple[str, int, list[tuple[str, floa
     """Some frequent words, how often each occurs, and the words nearest to it."""
     counts = vectors.counts_
     return [
-        (word, 0 if counts is None else int(counts[vectors.place(word)]), vectors.nearest(word, NEAR))
-        for word in examples(vectors, SHOWN)
+        (word, 0 if counts is None else int(counts[vectors.place(word)]), vectors.nearest(word, NEIGHBORS_PER_WORD))
+        for word in examples(vectors, SHOWN_WORDS)
     ]

@@ -31,10 +31,10 @@ from twofold.core.progress import Progress, doing
 if TYPE_CHECKING:
     from twofold.io.ratings import Ratings
 
-MOST_TESTED = 3_000_000  # ratings up to which a second fit, for the figures, is quick
-EXAMPLES = 3  # users shown on a terminal when none is asked for
-REASONS = 3  # rated items named for each recommendation
-TEST = 0.1  # of the ratings
+MAX_RATINGS_FOR_SECOND_FIT = 3_000_000  # for the figures
+EXAMPLE_USERS = 3  # shown on a terminal when none is asked for
+REASONS_PER_ITEM = 3
+TEST_SHARE = 0.1  # of the ratings
 MEASURES = ("rmse", "mae", "precision", "recall", "ndcg", "map", "mrr", "coverage", "novelty")
 _PAIR = re.compile(r"(.+?)\s*:\s*([+-]?\d+(?:\.\d+)?)\s*(?:,\s*|$)")
 
@@ -104,7 +104,7 @@ def recommend(
         Seconds that the choice of models may take; what would take longer is not tried.
     split
         Fit again and measure on ratings held out: any (random), some of each user (leave-out), the last by time (last),
-        those of whole users, who are new (users), or of whole items, which are ranked by `item_features` (items).
+        those of whole users, which are new (users), or of whole items, which are ranked by `item_features` (items).
 
     Returns
     -------
@@ -120,21 +120,22 @@ def recommend(
     >>> answer.table.shape, answer.table.columns
     ((2, 4), ['user', 'item', 'score', 'rating'])
     """
-    given = {"user": user_column, "item": item_column, "rating": rating_column}
-    columns = {"id_column": names_id, "name_column": names_column}
-    read: Ratings | Fitted | Stored | None = read_stored(data, given, missing, split)
+    roles = {"user": user_column, "item": item_column, "rating": rating_column}
+    read: Ratings | Fitted | Stored | None = read_stored(data, roles, missing, split)
     if isinstance(read, Stored) and any(path.suffix == ".twofold" for path in list_planned_files()):
-        refuse_saving()
+        raise InputError(
+            "a saved recommender holds all ratings, and these take more than the memory budget of "
+            f"{config().memory / 1e6:,.0f} MB. Write the lists to a table, or raise the budget: ⟨memory=8GB⟩."
+        )
     with doing("reading"):
-        read = as_ratings_or_model(data, given, missing) if read is None else read
+        read = as_ratings_or_model(data, roles, missing) if read is None else read
         check_measurable(read, split, item_features)
-        called, named = as_names(names, read, columns)
+        item_names, names_notes = as_names(names, read, {"id_column": names_id, "name_column": names_column})
     figures: dict[str, Any] = {}
     compared: list[dict[str, Any]] = []
     if isinstance(read, Fitted):
         fitted, source = read.model, read.source
         notes = [f"{source} is a fitted recommender: nothing is fitted or measured again"]
-        given = {}
     else:
         notes, source = read.notes, read.source
         features = {"users": user_features, "items": item_features}
@@ -143,17 +144,17 @@ def recommend(
         if split is not None and not isinstance(read, Stored):
             with doing("fitting again without a tenth of the ratings"):
                 figures, compared = measure(fitted, read, n, split, seed, notes, item_features)
-        notes += about(fitted)
-        given = dict.fromkeys(read.columns) if read.matrix else read.columns
-    tried = tried_by(fitted) if split is None else as_tried(compared)
+        notes += describe_choice(fitted)
+    tried = summarize_trials(fitted) if split is None else summarize_evaluation(compared)
     figures, baseline = figures_of(fitted) if split is None else (figures, baseline_of(compared))
-    names_by_item = keep_names(fitted, called)
-    notes += named
+    names_by_item = keep_names(fitted, item_names)
+    notes += names_notes
     with doing("recommending"):
-        listings = [for_user(fitted, user, n, explain) for user in users]
-        listings += [for_new(fitted, as_new(new, fitted, names_by_item), n, explain)] if new else []
+        listings = [recommend_user(fitted, user, n, explain) for user in users]
+        if new:
+            listings.append(recommend_new_user(fitted, as_new(new, fitted, names_by_item), n, explain))
         asked = bool(listings)
-        listings = listings or [for_user(fitted, user, n, explain) for user in examples(fitted)]
+        listings = listings or [recommend_user(fitted, user, n, explain) for user in list_examples(fitted)]
     return Recommendations(
         source=source,
         model=fitted,
@@ -188,17 +189,11 @@ class Stored:
     source: str
     notes: list[str]
     folder: Any  # which lasts as long as they do
-    matrix = False
-
-    @property
-    def columns(self) -> dict[str, str | None]:
-        return self.ratings.columns
 
 
-def read_stored(data: Any, given: dict[str, str | None], missing: Sequence[Any], split: str | None) -> Stored | None:
+def read_stored(data: Any, roles: dict[str, str | None], missing: Sequence[Any], split: str | None) -> Stored | None:
     """Ratings in files that the memory budget does not hold, in blocks; None for all others."""
-    if isinstance(data, (str, os.PathLike)):
-        data = [data]
+    data = [data] if isinstance(data, (str, os.PathLike)) else data
     if not (isinstance(data, (list, tuple)) and data and is_paths(data)) or data[0] == "-":
         return None
     from twofold.completion.partitioned.ratings import PartitionedRatings
@@ -206,7 +201,7 @@ def read_stored(data: Any, given: dict[str, str | None], missing: Sequence[Any],
     from twofold.io.ratings import describe_columns
 
     paths = [os.fspath(one) for one in data]
-    size = measure_files(paths, given)
+    size = measure_files(paths, roles)
     if size <= config().memory:
         return None
     if split is not None:
@@ -217,8 +212,8 @@ def read_stored(data: Any, given: dict[str, str | None], missing: Sequence[Any],
         )
     folder = tempfile.TemporaryDirectory(prefix="twofold-ratings-")
     with doing("reading"):
-        how: dict[str, Any] = {**given, "missing": missing, "holdout": TEST}
-        ratings = PartitionedRatings(paths, folder.name, **how)
+        options: dict[str, Any] = {**roles, "missing": missing, "holdout": TEST_SHARE}
+        ratings = PartitionedRatings(paths, folder.name, **options)
     ratings.keeper = folder
     source = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     notes = describe_columns([name for name in ratings.columns.values() if name], ratings.columns)
@@ -229,15 +224,7 @@ def read_stored(data: Any, given: dict[str, str | None], missing: Sequence[Any],
     return Stored(ratings, source, notes, folder)
 
 
-def refuse_saving() -> None:
-    """Refuse to save a recommender that is fitted to ratings beyond the memory budget."""
-    raise InputError(
-        "a saved recommender holds all ratings, and these take more than the memory budget of "
-        f"{config().memory / 1e6:,.0f} MB. Write the lists to a table, or raise the budget: ⟨memory=8GB⟩."
-    )
-
-
-def as_ratings_or_model(data: Any, given: dict[str, str | None], missing: Sequence[Any]) -> Ratings | Fitted:
+def as_ratings_or_model(data: Any, roles: dict[str, str | None], missing: Sequence[Any]) -> Ratings | Fitted:
     """Ratings, or a recommender that was fitted."""
     one = data[0] if isinstance(data, (list, tuple)) and len(data) == 1 else data
     if type(one).__name__ == "Recommender":
@@ -246,7 +233,7 @@ def as_ratings_or_model(data: Any, given: dict[str, str | None], missing: Sequen
         return Fitted(load_recommender(os.fspath(one)), os.fspath(one))
     from twofold.io.ratings import read_ratings
 
-    return read_ratings(data, **given, missing=missing)
+    return read_ratings(data, **roles, missing=missing)
 
 
 def load_recommender(path: str) -> Any:
@@ -264,7 +251,7 @@ def load_recommender(path: str) -> Any:
 def as_names(
     names: Any, data: Ratings | Fitted | Stored, columns: dict[str, str | None]
 ) -> tuple[dict[Any, str] | None, list]:
-    """What items are called, by id, if that is given; and a note that says from where."""
+    """Read the names of items, by id, if there are any; and a note that says from where."""
     if names is None or isinstance(names, Mapping):
         return None if names is None else {item: str(name) for item, name in names.items()}, []
     from twofold.io.ratings import read_names
@@ -273,20 +260,22 @@ def as_names(
         items = data.ratings.items
     else:
         items = data.model.items_ if isinstance(data, Fitted) else data.item.unique().to_numpy()
-    called, note = read_names(os.fspath(names), items, **columns)
-    return called, [note]
+    found, note = read_names(os.fspath(names), items, **columns)
+    return found, [note]
 
 
-def keep_names(model: Any, called: dict[Any, str] | None) -> dict[Any, str]:
-    """The names that are given, which the model keeps; or else those it has."""
+def keep_names(model: Any, names: dict[Any, str] | None) -> dict[Any, str]:
+    """Let the model keep names, if there are any; return those it then has."""
     items, kept = model.items_.tolist(), model.content_.get("item", {})
     new = kept["ids"].tolist() if kept else []
-    if called is not None:
-        model.names_ = np.array([called.get(item, "") for item in items], dtype=object)
+    if names is not None:
+        model.names_ = np.array([names.get(item, "") for item in items], dtype=object)
         if new:
-            kept["called"] = np.array([called.get(item, "") for item in new], dtype=object)
-    names = [*(model.names_ if model.names_ is not None else [""] * len(items)), *kept.get("called", [""] * len(new))]
-    return {item: name for item, name in zip([*items, *new], names, strict=True) if name}
+            kept["called"] = np.array([names.get(item, "") for item in new], dtype=object)
+    own = [""] * len(items) if model.names_ is None else model.names_
+    return {
+        i: name for i, name in zip([*items, *new], [*own, *kept.get("called", [""] * len(new))], strict=True) if name
+    }
 
 
 # --- the fit, and how good it is ----------------------------------------------------------------------------
@@ -310,23 +299,21 @@ def as_model(model: Any, seed: int) -> Any:
     return made.set_params(random_state=seed) if "random_state" in made.get_params() else made
 
 
-def fit(
-    data: Ratings | Stored,
-    features: dict[str, Any],
-    given: Any,
-    time: float,
-    seed: int,
-    notes: list[str],
-) -> Any:
+def fit(data: Ratings | Stored, features: dict[str, Any], wanted: Any, time: float, seed: int, notes: list[str]) -> Any:
+    """Fit a recommender with the model that is wanted, or with those it chooses."""
+    ratings: Any = data
+    columns: dict[str, Any] = {}
     if isinstance(data, Stored):
-        return fit_stored(data, features, given, time, seed, notes)
-    check_enough(data)
-    columns: dict[str, Any] = {
-        role: name for role, name in data.columns.items() if name is not None and not data.matrix
-    }
-    model = twofold.Recommender(given, **columns, time=time, random_state=seed)
+        ratings = data.ratings
+        check_enough(ratings.users, ratings.items, data.source)
+    else:
+        check_enough(data.user.unique(), data.item.unique(), data.source)
+        columns = {role: name for role, name in data.columns.items() if name is not None and not data.matrix}
+    model = twofold.Recommender(wanted, **columns, time=time, random_state=seed)
     with warnings_as_notes(notes):
-        model.fit(data, **features)
+        model.fit(ratings, **features)
+    if isinstance(data, Stored):
+        return model
     if data.rating is not None and model.implicit_ and not data.counts:
         notes.append(f"every rating is {data.rating[0]:g}: what can be learnt is who has what, not how it is liked")
     again = len(data.user) - model.ratings_.nnz
@@ -337,66 +324,51 @@ def fit(
     return model
 
 
-def fit_stored(data: Stored, features: dict[str, Any], given: Any, time: float, seed: int, notes: list[str]) -> Any:
-    for what, size in zip(("user", "item"), data.ratings.shape, strict=True):
-        if size == 1:
-            raise InputError(
-                f"{data.source} has ratings of one {what} alone: there is nothing to recommend. Give ratings of more "
-                f"{what}s, or name the column of {what}s with --{what}-column."
-            )
-    model = twofold.Recommender(given, time=time, random_state=seed)
-    with warnings_as_notes(notes):
-        model.fit(data.ratings, **features)
-    return model
-
-
 def check_measurable(data: Ratings | Fitted | Stored, split: str | None, item_features: Any) -> None:
     """Refuse a split that is unknown or needs times or features that there are not, before anything is fitted."""
     if split is None:
         return
     from twofold.completion.recommender.splits import check_split
 
-    check_split(split, TEST, None)
+    check_split(split, TEST_SHARE, None)
     if split == "items" and item_features is None:
-        raise InputError(
-            "⟨split=items⟩ ranks items that nobody has rated by their features. Give them: ⟨item_features⟩."
-        )
+        raise InputError("⟨split=items⟩ ranks items without ratings by their features. Give them: ⟨item_features⟩.")
     if split == "last" and not isinstance(data, (Fitted, Stored)) and data.time is None:
         raise InputError(
             f"⟨split=last⟩: no column of {data.source} says when. Call it time, date or timestamp, or split otherwise."
         )
 
 
-def check_enough(data: Ratings) -> None:
+def check_enough(users: Any, items: Any, source: str) -> None:
     """Refuse ratings of one user, whose items are all known, or of one item."""
-    for ids, what in ((data.user, "user"), (data.item, "item")):
-        if ids.n_unique() == 1:
+    for ids, role in ((users, "user"), (items, "item")):
+        if len(ids) == 1:
             raise InputError(
-                f"{data.source} has {count(len(ids), 'rating')} of one {what} alone, {ids[0]!r}: there is nothing to "
-                f"recommend. Give ratings of several {what}s, or name the column of {what}s with --{what}-column."
+                f"{source} has ratings of one {role} alone, {ids[0]!r}: there is nothing to recommend. Give ratings of "
+                f"several {role}s, or name the column of {role}s: ⟨{role}_column⟩."
             )
 
 
-def about(model: Any) -> list[str]:
-    """Which models were chosen, and why."""
+def describe_choice(model: Any) -> list[str]:
+    """Say which models were chosen, and why."""
     choice = model.choice_
     parts = {"lists": choice.get("ranking", choice), "ratings": choice} if not model.implicit_ else {"lists": choice}
     if len({id(part) for part in parts.values()}) < len(parts):
         parts = {"lists and ratings": choice}
-    said = []
+    notes = []
     for what, part in parts.items():
         limits = "⟨time⟩" if hasattr(model.ratings_, "indices") else "⟨time⟩, ⟨memory⟩"
         also = f" ({', '.join(part['skipped'])} not tried: {limits})" if part.get("skipped") else ""
-        said.append(f"{what} by {part['model']}: {part['why']}{also}")
+        notes.append(f"{what} by {part['model']}: {part['why']}{also}")
     if "ranking" in choice and choice["ranking"]["model"] == "Popularity" and choice["model"] != "Biases":
-        said.append(f"for lists of what each user would rate highest, say ⟨model={choice['model']}⟩")
+        notes.append(f"for lists of what each user would rate highest, say ⟨model={choice['model']}⟩")
     for role, kept in model.content_.items():
         does = "can be in lists" if role == "item" else "have lists"
-        said.append(f"features of {role}s are used: {count(len(kept['ids']), role)} without ratings {does}")
-    return said
+        notes.append(f"features of {role}s are used: {count(len(kept['ids']), role)} without ratings {does}")
+    return notes
 
 
-def tried_by(model: Any) -> dict[str, dict[str, dict[str, float]]]:
+def summarize_trials(model: Any) -> dict[str, dict[str, dict[str, float]]]:
     """The score and its standard error of the best of every kind of model that was tried, the chosen ones first."""
     out = {}
     for what, part in (("lists", ranking_choice(model)), ("ratings", {} if model.implicit_ else model.choice_)):
@@ -414,7 +386,7 @@ def ranking_choice(model: Any) -> dict[str, Any]:
     return model.choice_ if model.implicit_ else model.choice_.get("ranking", {})
 
 
-def as_tried(compared: list[dict[str, Any]]) -> dict[str, dict[str, dict[str, float]]]:
+def summarize_evaluation(compared: list[dict[str, Any]]) -> dict[str, dict[str, dict[str, float]]]:
     """The same of an evaluation."""
     out: dict[str, dict[str, dict[str, float]]] = {}
     for what, measure in (("lists", "ndcg"), ("ratings", "rmse")):
@@ -433,28 +405,31 @@ def find_error(ends: tuple[float, float] | None) -> float:
 
 
 def figures_of(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the chosen models reach on the ratings that were held out to choose them, and what is trivial."""
+    """The figures of the chosen models on the ratings held out to choose them, and those of the trivial ones."""
     lists, ratings = ranking_choice(model), {} if model.implicit_ else model.choice_
     if "score" not in lists and "score" not in ratings:
         return {}, {}
-    about = {"what": "NDCG of lists and RMSE of ratings held out, by which the models were chosen", "n": 10}
-    about["ratings"] = ratings.get("held_out", lists.get("held_out"))
+    figures: dict[str, Any] = {
+        "what": "NDCG of lists and RMSE of ratings held out, by which the models were chosen",
+        "n": 10,
+    }
+    figures |= {"ratings": ratings.get("held_out", lists.get("held_out"))}
+    figures |= {"ndcg": lists.get("score"), "rmse": ratings.get("score")}
     method = "popularity" if model.implicit_ else "popularity for lists, biases for ratings"
-    own: dict[str, Any] = {"ndcg": lists.get("score"), "rmse": ratings.get("score")}
-    own["intervals"] = {
+    figures["intervals"] = {
         name: (part["score"] - WIDTH * part["error"], part["score"] + WIDTH * part["error"])
         for name, part in (("ndcg", lists), ("rmse", ratings))
         if "score" in part
     }
-    return about | own, {"method": method, "ndcg": lists.get("baseline_score"), "rmse": ratings.get("baseline_score")}
+    return figures, {"method": method, "ndcg": lists.get("baseline_score"), "rmse": ratings.get("baseline_score")}
 
 
 def measure(
     model: Any, data: Ratings, n: int, split: str, seed: int, notes: list[str], item_features: Any = None
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """All of it again without some of the ratings, which are then looked at: own figures, and a row a method."""
+    """Fit again without some of the ratings, and measure on these: own figures, and a row a method."""
     size = model.ratings_.nnz
-    if size > MOST_TESTED:
+    if size > MAX_RATINGS_FOR_SECOND_FIT:
         notes.append(f"{size:,} ratings: not fitted a second time for the figures")
         return {}, []
     if size < 100:
@@ -463,7 +438,7 @@ def measure(
     with warnings_as_notes([]):
         ratings = data if split == "last" else None  # times are not kept
         items = item_features if split == "items" else None
-        found = model.evaluate(ratings, items=items, split=split, test_size=TEST, n=n, random_state=seed + 1)
+        found = model.evaluate(ratings, items=items, split=split, test_size=TEST_SHARE, n=n, random_state=seed + 1)
     compared = found.table.to_dicts()
     for row in compared:
         ends = found.intervals.filter(model=row["model"]).select("measure", "low", "high").iter_rows()
@@ -493,25 +468,24 @@ def baseline_of(compared: list[dict[str, Any]]) -> dict[str, Any]:
 # --- lists --------------------------------------------------------------------------------------------------
 
 
-def examples(model: Any) -> list[Any]:
+def list_examples(model: Any) -> list[Any]:
     """A few users to show: the ones with the most, a middling number, and the fewest ratings."""
     order = np.argsort(-np.diff(model.ratings_.indptr), kind="stable")
     at = dict.fromkeys([0, len(order) // 2, len(order) - 1])
-    return [model.users_[order[i]] for i in list(at)[:EXAMPLES]]
+    return [model.users_[order[i]] for i in list(at)[:EXAMPLE_USERS]]
 
 
-def for_user(model: Any, user: Any, n: int, explain: bool) -> Listing:
+def recommend_user(model: Any, user: Any, n: int, explain: bool) -> Listing:
     from twofold.completion.ids import places
 
     frame = model.recommend(user, n)
     row = int(places(model.users_, [user])[0])
     if row < 0:  # known by features alone
-        who = int(user) if model.users_.dtype.kind in "iu" else str(user)
-        return Listing(who, frame, [])
+        return Listing(int(user) if model.users_.dtype.kind in "iu" else str(user), frame, [])
     return Listing(plain(model.users_[row]), frame, reasons_for(model, model.ratings_[[row]], frame) if explain else [])
 
 
-def for_new(model: Any, ratings: dict[Any, float], n: int, explain: bool) -> Listing:
+def recommend_new_user(model: Any, ratings: dict[Any, float], n: int, explain: bool) -> Listing:
     frame = model.recommend_new(ratings, n)
     reasons = []
     if explain:
@@ -523,17 +497,17 @@ def for_new(model: Any, ratings: dict[Any, float], n: int, explain: bool) -> Lis
 
 
 def reasons_for(model: Any, x: Any, frame: pl.DataFrame) -> list[list[tuple[Any, float]]]:
-    """The rated items that spoke most for each recommendation, with their shares in it; x (1,d) are the ratings."""
+    """The rated items with the largest shares in each recommendation; x (1,d) are the ratings."""
     from twofold.completion.ids import places
     from twofold.completion.recommender.explain import split_prediction
 
     out: list[list[tuple[Any, float]]] = []
     for column in places(model.items_, frame["item"].to_list()).tolist():
-        if column < 0:  # nobody has rated it
+        if column < 0:  # an item without ratings
             out.append([])
             continue
         shares = split_prediction(model.ranking_, model._rank_values(x), column)
-        order = np.argsort(-shares, kind="stable")[:REASONS]
+        order = np.argsort(-shares, kind="stable")[:REASONS_PER_ITEM]
         out.append([(plain(model.items_[x.indices[j]]), float(shares[j])) for j in order if shares[j] > 0])
     return out
 
@@ -547,35 +521,33 @@ def as_new(new: Mapping[Any, float] | Sequence[str], model: Any, names: dict[Any
     """
     from twofold.completion.ids import place
 
-    named = {name: item for item, name in names.items()}
+    by_name = {name: item for item, name in names.items()}
     texts = [new] if isinstance(new, str) else new
-    pairs = (
-        new.items() if isinstance(new, Mapping) else (pair for text in texts for pair in pairs_in(text, model, named))
-    )
+    pairs = new.items() if isinstance(new, Mapping) else (p for text in texts for p in read_pairs(text, model, by_name))
     out: dict[Any, float] = {}
     low, high = model.range_
     for word, value in pairs:
-        at = place(model.items_, named.get(word, word), "item")
+        at = place(model.items_, by_name.get(word, word), "item")
         if not model.implicit_ and not low <= value <= high:
             raise InputError(f"⟨new={word}:{value:g}⟩: the ratings go from {low:g} to {high:g}. Give one of these.")
         out[model.items_[at]] = value
     return out
 
 
-def pairs_in(text: str, model: Any, named: dict[str, Any]) -> Iterator[tuple[str, float]]:
+def read_pairs(text: str, model: Any, by_name: dict[str, Any]) -> Iterator[tuple[str, float]]:
     """The pairs of one text."""
     from twofold.completion.ids import places
 
-    def known(word: str) -> bool:
-        return word in named or int(places(model.items_, [word])[0]) >= 0
+    def exists(word: str) -> bool:
+        return word in by_name or int(places(model.items_, [word])[0]) >= 0
 
     head, _, tail = text.rpartition(":")
     alone = _PAIR.fullmatch(f"x:{tail.strip()}")
-    if known(head.strip()) and alone:
+    if exists(head.strip()) and alone:
         yield head.strip(), float(alone[2])
         return
-    if model.implicit_ and (known(text.strip()) or not _PAIR.search(text)):
-        yield from ((word.strip(), 1.0) for word in ([text] if known(text.strip()) else text.split(",")))
+    if model.implicit_ and (exists(text.strip()) or not _PAIR.search(text)):
+        yield from ((word.strip(), 1.0) for word in ([text] if exists(text.strip()) else text.split(",")))
         return
     at = 0
     while at < len(text.rstrip()):

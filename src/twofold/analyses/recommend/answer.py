@@ -20,10 +20,9 @@ from twofold.io.tables.write import write_frames
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LISTED = 5_000  # users whose lists say what is recommended most
-ON_PAGE = 100  # users in a report
+LISTED_USERS = 5_000  # whose lists say what is recommended most
+REPORT_USERS, REPORT_ITEMS = 100, 3  # in a report, and items of each
 DRAWN_USERS = 5_000  # whose ratings a figure shows, where they are beyond memory
-BEST = 3  # items shown of each of them
 WIDTH = 1.96  # standard errors from a figure to the ends of its 95 % interval
 
 
@@ -48,7 +47,7 @@ class Lists:
         self.parts: list[pl.DataFrame] = []
 
     def of(self, users: int) -> pl.DataFrame:
-        """user, item and score for at least so many users, or for all there are."""
+        """user, item and score for at least as many users, or for all there are."""
         while sum(part["user"].n_unique() for part in self.parts) < users:
             part = next(self.rest, None)
             if part is None:
@@ -87,12 +86,12 @@ class Recommendations(Answer):
         return f"lists by {lists}" + ("" if self.model.implicit_ else f", ratings by {ratings}")
 
     def name(self, item: Any) -> str:
-        """What the item is called."""
+        """The name of an item, or its id."""
         return self.names.get(item, str(item))
 
     @cached_property
     def table(self) -> pl.DataFrame:
-        """user, item, name where there are names, score and rating: of those asked for, or of everybody."""
+        """user, item, name where there are names, score and rating: of those asked for, or of all users."""
         return pl.concat(self.frames())
 
     def frames(self) -> Iterator[pl.DataFrame]:
@@ -125,12 +124,12 @@ class Recommendations(Answer):
         """The items in most lists, each with their number, and how many lists were looked at; none where asked."""
         if self.asked:
             return [], 0
-        frame = self.lists.of(LISTED)
+        frame = self.lists.of(LISTED_USERS)
         often = frame.group_by("item", maintain_order=True).len().sort("len", descending=True, maintain_order=True)
         return often.head(self.n).rows(), frame["user"].n_unique()
 
     def grids(self) -> list[Grid]:
-        grids = [self.compared_grid()] if self.compared else self.tried_grids()
+        grids = [self.make_evaluation_grid()] if self.compared else self.make_trial_grids()
         often, users = self.most_recommended
         if often:
             most = often[0][1]
@@ -140,7 +139,7 @@ class Recommendations(Answer):
             return grids + [self.listing_grid(listing) for listing in self.listings]
         return [*grids, self.examples_grid()]
 
-    def compared_grid(self) -> Grid:
+    def make_evaluation_grid(self) -> Grid:
         """One row a method: error, and what its lists are worth."""
         measures = {"rmse": "RMSE"} if any(row["rmse"] is not None for row in self.compared) else {}
         measures |= {name: f"{name}@{self.n}" for name in ("ndcg", "recall", "precision", "map", "mrr")}
@@ -151,8 +150,8 @@ class Recommendations(Answer):
         ]
         return Grid(["held out", *measures.values()], rows, right=range(1, 1 + len(measures)))
 
-    def tried_grids(self) -> list[Grid]:
-        """What every model that was tried reaches on ratings held out, the one that is used first."""
+    def make_trial_grids(self) -> list[Grid]:
+        """The figures of every model that was tried on ratings held out, the one that is used first."""
         grids = []
         for what, measure in (("lists", "NDCG@10"), ("ratings", "RMSE")):
             rows = self.tried.get(what, {})
@@ -178,11 +177,11 @@ class Recommendations(Answer):
     def examples_grid(self) -> Grid:
         """A few users, and more of them in a report."""
         best = {listing.who: listing.frame["item"].to_list() for listing in self.listings}
-        for part in self.lists.of(ON_PAGE).head(ON_PAGE * self.n).partition_by("user", maintain_order=True):
+        for part in self.lists.of(REPORT_USERS).head(REPORT_USERS * self.n).partition_by("user", maintain_order=True):
             best.setdefault(str(part["user"][0]), part["item"].to_list())
-        rows = [[user, "; ".join(self.name(item) for item in items[:BEST])] for user, items in best.items()]
+        rows = [[user, "; ".join(self.name(item) for item in items[:REPORT_ITEMS])] for user, items in best.items()]
         head = ["user", "best for them"]
-        return Grid(head, rows[:ON_PAGE], most=len(self.listings), rest="users in the HTML report")
+        return Grid(head, rows[:REPORT_USERS], most=len(self.listings), rest="users in the HTML report")
 
     def lines(self) -> list[str]:
         own = self.figures

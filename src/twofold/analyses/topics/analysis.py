@@ -18,27 +18,27 @@ from twofold.analyses.common.analysis import Column, Data, Seed, analysis
 from twofold.analyses.common.answer import Answer, Grid, count
 from twofold.analyses.common.documents import as_documents, as_paths
 from twofold.analyses.common.tables import warnings_as_notes
-from twofold.analyses.topics.lsa import Directions, find_directions
+from twofold.analyses.topics.lsa import LINE_CHARACTERS, Directions, add_snippet, count_table, find_directions
 from twofold.analyses.topics.models import fit, mixtures_of, topics_of
-from twofold.analyses.topics.stop_words import count_words, read_stop_words
-from twofold.analyses.topics.streamed import Sample, as_known, find_large, look_up, with_ids
+from twofold.analyses.topics.stop_words import count_words
+from twofold.analyses.topics.streamed import Sample, as_unread, find_large, look_up, with_ids
 from twofold.core.checks import InputError
 from twofold.core.declaration import Flag
 from twofold.core.progress import Progress, doing
 from twofold.io.dates import in_periods
 from twofold.io.documents import Documents
 from twofold.io.open import check_budget
+from twofold.text.snippets import cut
+from twofold.text.stop_words import stop_words_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 METHODS = {"lda": "LDA", "plsa": "pLSA", "nmf": "NMF", "lsa": "LSA"}
-FEWEST = 4  # documents
-TOP = 10  # words that stand for a topic
-TELLING = 3  # documents that do
-COPY = 0.7  # cosine of two documents' counts from which one is taken for a copy of the other
-SETTLED = 25.0  # words from which a document's mixture is taken at its word
-SHORT = 68  # characters of a document
+MIN_DOCUMENTS = 4
+TOPIC_WORDS, TOPIC_DOCUMENTS = 10, 3  # that stand for a topic
+MIN_COPY_COSINE = 0.7  # of two documents' counts, from which one is taken for a copy of the other
+HALF_TRUST_WORDS = 25.0  # of a document whose mixture counts half
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -89,13 +89,8 @@ class Topics(Answer):
 
     @cached_property
     def words(self) -> pl.DataFrame:
-        """How often each word is used, and its probability in each topic."""
-        used = np.asarray(self.counts.sum(axis=0)).ravel().astype(np.int64)
-        frame = pl.DataFrame(
-            {"word": [str(word) for word in self.vocabulary], "count": used}
-            | {f"topic_{c + 1}": self.topics[c] for c in range(self.k)}
-        )
-        return frame.sort("count", descending=True, maintain_order=True)
+        """The words with their counts, and the probability of each in each topic."""
+        return count_table(self.vocabulary, self.counts, {f"topic_{c + 1}": self.topics[c] for c in range(self.k)})
 
     @cached_property
     def telling_words(self) -> np.ndarray:
@@ -104,21 +99,18 @@ class Topics(Answer):
         lift = np.divide(self.topics, overall, out=np.ones_like(self.topics), where=self.topics > 0)
         return self.topics * np.log(lift)
 
-    def top(self, c: int, most: int = TOP) -> list[str]:
+    def top(self, c: int, count: int = TOPIC_WORDS) -> list[str]:
         """The words that tell topic c best: probable in it, and more so than in all documents."""
-        order = np.argsort(-self.telling_words[c], kind="stable")[:most]
+        order = np.argsort(-self.telling_words[c], kind="stable")[:count]
         return [str(self.vocabulary[j]) for j in order if self.topics[c, j] > 0]
 
     def example(self, c: int, i: int) -> str:
         """A telling document: its name, if it has one, and the sentence that says most."""
-        from twofold.text.snippets import cut, snippet
-
         own = self.documents
         if own.titles is not None and own.titles[i]:
-            return cut(own.call(i), SHORT)
-        name = cut(own.call(i), SHORT // 2) if own.named else f"{own.ids.name} {own.ids[i]}"
-        rank = {word: 1.0 / (3 + r) for r, word in enumerate(self.top(c, 60))}
-        return f"{name}: {snippet(own.texts[i], rank, SHORT - len(name) - 2)}"
+            return cut(own.call(i), LINE_CHARACTERS)
+        name = cut(own.call(i), LINE_CHARACTERS // 2) if own.named else f"{own.ids.name} {own.ids[i]}"
+        return add_snippet(name, own.texts[i], self.top(c, 60))
 
     def grids(self) -> list[Grid]:
         rows = [
@@ -137,15 +129,16 @@ class Topics(Answer):
             return ["held out: nothing"]
         own, plain, n = self.figures["perplexity"], self.baseline["perplexity"], self.figures["documents"]
         what = f"{n:,} documents not fitted; half of the words of each" if n > 1 else "1 document; half of its words"
-        line = f"held out: {what}, given the other half: perplexity {own:,.0f}, by word frequencies alone {plain:,.0f}"
-        return [line]
+        return [
+            f"held out: {what}, given the other half: perplexity {own:,.0f}, by word frequencies alone {plain:,.0f}"
+        ]
 
     def facts(self) -> dict[str, Any]:
         own = self.documents
         main = np.bincount(self.mixtures.argmax(axis=1), minlength=self.k)
         parts = []
         for c in range(self.k):
-            order = np.argsort(-self.telling_words[c], kind="stable")[:TOP]
+            order = np.argsort(-self.telling_words[c], kind="stable")[:TOPIC_WORDS]
             parts.append(
                 {
                     "topic": c + 1,
@@ -230,20 +223,20 @@ def topics(
     """
     from twofold.analyses.topics.number import choose_number, measure  # late: it needs scikit-learn
 
-    left_out = read_stop_words(stop_words)
+    left_out = None if stop_words is None else sorted(stop_words_of(stop_words))
     paths = as_paths(data)
     with doing("reading"):
-        found = None if paths is None else find_large(paths, text, date, title)
-        documents = as_documents(data, text, date, title) if found is None else as_known(found)
-        texts = documents.texts if found is None else Sample(found)
+        files = None if paths is None else find_large(paths, text, date, title)
+        documents = as_documents(data, text, date, title) if files is None else as_unread(files)
+        texts = documents.texts if files is None else Sample(files)
     notes = documents.notes
     check_enough(len(texts), documents.source)
-    if found is not None and method == "lsa":
-        check_budget(found.size, documents.source, remedy="⟨method=lsa⟩ reads all of it; lda, plsa and nmf do not. ")
+    if files is not None and method == "lsa":
+        check_budget(files.size, documents.source, remedy="⟨method=lsa⟩ reads all of it; lda, plsa and nmf do not. ")
     with doing("counting words"):
-        X, bag = count_words(texts, documents.source, left_out, notes, found)
-    if found is not None:
-        documents = with_ids(documents, found, X.shape[0])
+        X, bag = count_words(texts, documents.source, left_out, notes, files)
+    if files is not None:
+        documents = with_ids(documents, files, X.shape[0])
     if n_topics is not None and n_topics > min(X.shape):
         n, d = X.shape
         raise InputError(f"{n_topics} topics: there are {n} documents and {d} words, so at most {min(n, d)}.")
@@ -281,35 +274,33 @@ def topics(
         shares=shares[order],
         choice=choice,
     )
-    answer.telling = [telling(answer, c, lengths) for c in range(answer.k)]
-    if found is not None:
-        documents.texts = look_up(found, [i for some in answer.telling for i in some])
+    answer.telling = [find_telling_documents(answer, c, lengths) for c in range(answer.k)]
+    if files is not None:
+        documents.texts = look_up(files, {i for some in answer.telling for i in some})
     if documents.dates is not None:
         answer.over_time = prevalence(documents.dates, answer.mixtures, lengths, notes)
     return answer
 
 
 def check_enough(n: int, source: str) -> None:
-    if n < FEWEST:
+    if n < MIN_DOCUMENTS:
         raise InputError(
             f"{source} holds {count(n, 'document')}; topics are what several have in common, so "
-            f"give at least {FEWEST}. (Of one file each line is a document, of a folder each file.)"
+            f"give at least {MIN_DOCUMENTS}. (Of one file each line is a document, of a folder each file.)"
         )
 
 
-def telling(found: Topics, c: int, lengths: np.ndarray) -> list[int]:
+def find_telling_documents(answer: Topics, c: int, lengths: np.ndarray) -> list[int]:
     """The documents most about topic c; short ones, of which little is known, come later, and copies not at all."""
-    score = found.mixtures[:, c] * lengths / (lengths + SETTLED)
-    order = np.argsort(-score, kind="stable")[: 20 * TELLING]
-    rows = found.counts[order].astype(np.float64)
+    score = answer.mixtures[:, c] * lengths / (lengths + HALF_TRUST_WORDS)
+    order = np.argsort(-score, kind="stable")[: 20 * TOPIC_DOCUMENTS]
+    rows = answer.counts[order].astype(np.float64)
     norm = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
-    alike = (rows @ rows.T).toarray() / np.maximum(np.outer(norm, norm), 1e-300)
+    cosines = (rows @ rows.T).toarray() / np.maximum(np.outer(norm, norm), 1e-300)
     out: list[int] = []
     for i in range(len(order)):
-        if norm[i] > 0 and all(alike[i, j] < COPY for j in out):
+        if len(out) < TOPIC_DOCUMENTS and norm[i] > 0 and all(cosines[i, j] < MIN_COPY_COSINE for j in out):
             out.append(i)
-        if len(out) == TELLING:
-            break
     return [int(order[i]) for i in out]
 
 

@@ -22,12 +22,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TRIED = (3, 5, 8, 12, 18, 26, 40)
-SAMPLE = 2_000  # documents by which the number is chosen, or that are held out
-FEWEST = 20  # documents of which some can be held out
-WORDS = 6  # at each end
-GROUPS = 8  # colors in the figure
-MARKED = 10  # words of each direction in the figure
-SHORT = 68  # characters of a document's name
+MAX_SAMPLE = 2_000  # documents by which the number is chosen, or that are held out
+MIN_DOCUMENTS = 20  # of which some can be held out
+WORDS_PER_END = 6
+FIGURE_COLORS, FIGURE_WORDS = 8, 10  # of each direction
+LINE_CHARACTERS = 68  # of a document
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -63,17 +62,15 @@ class Directions(Answer):
 
     @cached_property
     def words(self) -> pl.DataFrame:
-        """How often each word is used, and its weight in each direction."""
-        used = np.asarray(self.counts.sum(axis=0)).ravel().astype(np.int64)
+        """The words with their counts, and the weight of each in each direction."""
         weights = {f"direction_{c + 1}": self.model.components_[c] for c in range(self.k)}
-        frame = pl.DataFrame({"word": [str(word) for word in self.vocabulary], "count": used} | weights)
-        return frame.sort("count", descending=True, maintain_order=True)
+        return count_table(self.vocabulary, self.counts, weights)
 
-    def ends(self, c: int, most: int = WORDS) -> tuple[list[str], list[str]]:
+    def ends(self, c: int) -> tuple[list[str], list[str]]:
         """The words with the largest weights in direction c, and those with the smallest, if below zero."""
         weights = self.model.components_[c]
         order = np.argsort(-weights, kind="stable")
-        above, below = order[:most], order[::-1][:most]
+        above, below = order[:WORDS_PER_END], order[::-1][:WORDS_PER_END]
         most_below = 0.2 * weights.max()  # a direction that all words share has one end alone
         return (
             [str(self.vocabulary[j]) for j in above if weights[j] > 0],
@@ -95,10 +92,8 @@ class Directions(Answer):
         """The document farthest along direction c: its name, if it has one, or the part of it that says most."""
         own, i = self.documents, int(self.codes[:, c].argmax())
         if own.named or own.titles is not None:
-            return cut(own.call(i), SHORT)
-        name = f"{own.ids.name} {own.ids[i]}"
-        rank = {word: 1.0 / (3 + r) for r, word in enumerate(words)}
-        return f"{name}: {snippet(own.texts[i], rank, SHORT - len(name) - 2)}"
+            return cut(own.call(i), LINE_CHARACTERS)
+        return add_snippet(f"{own.ids.name} {own.ids[i]}", own.texts[i], words)
 
     def lines(self) -> list[str]:
         if not self.figures:
@@ -108,10 +103,8 @@ class Directions(Answer):
 
     def facts(self) -> dict[str, Any]:
         shares = self.model.explained_variance_ratio_
-        parts = [
-            dict(zip(("direction", "share", "above", "below"), (c + 1, shares[c], *self.ends(c)), strict=True))
-            for c in range(self.k)
-        ]
+        names = ("direction", "share", "above", "below")
+        parts = [dict(zip(names, (c + 1, shares[c], *self.ends(c)), strict=True)) for c in range(self.k)]
         return {
             "documents": len(self.codes),
             "tokens": int(self.counts.sum()),
@@ -127,12 +120,25 @@ class Directions(Answer):
 
         first = 1 if self.k > 2 else 0
         pair = [first, min(first + 1, self.k - 1)]
-        main = np.abs(self.codes[:, first : first + GROUPS]).argmax(axis=1) + first
+        main = np.abs(self.codes[:, first : first + FIGURE_COLORS]).argmax(axis=1) + first
         groups = [f"{c + 1:>2} {' '.join(self.ends(c)[0][:3])}" for c in main]
         at, Z = self.codes[:, pair], self.model.components_[pair].T
-        strong = np.unique(np.argsort(-np.abs(Z), axis=0, kind="stable")[:MARKED])
+        strong = np.unique(np.argsort(-np.abs(Z), axis=0, kind="stable")[:FIGURE_WORDS])
         places = Z * (np.abs(at).max() / max(float(np.abs(Z).max()), 1e-300))
         return documents_figure(at, groups, {str(self.vocabulary[j]): places[j] for j in strong})
+
+
+def count_table(vocabulary: np.ndarray, counts: Any, columns: dict[str, np.ndarray]) -> pl.DataFrame:
+    """The words and their counts, the most frequent first, beside other columns."""
+    total = np.asarray(counts.sum(axis=0)).ravel().astype(np.int64)
+    frame = pl.DataFrame({"word": [str(word) for word in vocabulary], "count": total} | columns)
+    return frame.sort("count", descending=True, maintain_order=True)
+
+
+def add_snippet(name: str, text: str, words: Sequence[str]) -> str:
+    """A document's name and the part of it that has most of the words, of which the first weigh most."""
+    rank = {word: 1.0 / (3 + r) for r, word in enumerate(words)}
+    return f"{name}: {snippet(text, rank, LINE_CHARACTERS - len(name) - 2)}"
 
 
 def find_directions(
@@ -140,9 +146,9 @@ def find_directions(
 ) -> Directions:
     """Fit LSA to counts X (n,d); how many directions, if it is not said, is chosen by words held out."""
     X, notes = X.astype(np.float64), documents.notes
-    some = X[np.sort(generator(seed, 2).permutation(X.shape[0])[:SAMPLE])]
+    some = X[np.sort(generator(seed, 2).permutation(X.shape[0])[:MAX_SAMPLE])]
     sizes = [size for size in TRIED if size <= min(some.shape) // 2]
-    if k is None and (len(sizes) < 2 or some.shape[0] < FEWEST):
+    if k is None and (len(sizes) < 2 or some.shape[0] < MIN_DOCUMENTS):
         k = min(TRIED[0], *X.shape)
         notes.append(f"{k} directions: too few documents to choose by; ⟨n_topics⟩ sets another number")
     with warnings_as_notes(notes):
@@ -172,10 +178,10 @@ def find_directions(
 def measure(X: sp.csr_array, k: int, seed: int, notes: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Of a tenth of the documents: the share of their squared length that directions of the others keep."""
     rows = generator(seed, 3).permutation(np.flatnonzero(np.diff(X.indptr) > 0))
-    if len(rows) < FEWEST:
+    if len(rows) < MIN_DOCUMENTS:
         notes.append(f"too few documents ({len(rows)}) to hold any out")
         return {}, {}
-    tenth = min(len(rows) // 10, SAMPLE)
+    tenth = min(len(rows) // 10, MAX_SAMPLE)
     test, train = X[rows[:tenth]], X[rows[tenth:]]
     own, one = (
         float((twofold.LSA(min(size, *train.shape), random_state=seed).fit(train).transform(test) ** 2).sum() / tenth)

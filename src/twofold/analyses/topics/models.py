@@ -30,10 +30,10 @@ def fit(kind: str, X: Any, k: int, seed: int) -> Any:
 
         counts = as_blocks(X.path if isinstance(X, CountsOnDisk) else X.astype(np.float64))
         model.idf_ = find_weighing(counts, None, "tfidf").idf
-    return model.fit(weighed(model, X)).set_callbacks()
+    return model.fit(weigh_counts(model, X)).set_callbacks()
 
 
-def weighed(model: Any, X: Any) -> Any:
+def weigh_counts(model: Any, X: Any) -> Any:
     """Counts as the model takes them: NMF tf-idf of length one, of counts log(1 + x), that no long document rules."""
     if not hasattr(model, "idf_"):
         return X.path if isinstance(X, CountsOnDisk) else X
@@ -41,7 +41,7 @@ def weighed(model: Any, X: Any) -> Any:
 
     how = Weighing("tfidf", model.idf_)
     if isinstance(X, CountsOnDisk):
-        return X.changed("weighed.csr", lambda block: weigh(block.log1p(), how))
+        return X.write_changed("weighed.csr", lambda block: weigh(block.log1p(), how))
     return weigh(X.astype(np.float64).log1p(), how)
 
 
@@ -56,7 +56,7 @@ def topics_of(model: Any) -> np.ndarray:
 
 def mixtures_of(model: Any, X: Any) -> np.ndarray:
     """(n,k) the mixture of every document; of one without words, that of all."""
-    codes = np.asarray(model.transform(weighed(model, X)), dtype=np.float64)
+    codes = np.asarray(model.transform(weigh_counts(model, X)), dtype=np.float64)
     if not hasattr(model, "idf_"):
         return codes
     codes *= (model.components_ / model.idf_).sum(axis=1)  # in words

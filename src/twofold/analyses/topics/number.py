@@ -16,14 +16,14 @@ from twofold.analyses.common.sizes import find_size
 from twofold.analyses.topics.models import fit, topics_of
 
 TRIED = (3, 5, 8, 12, 18, 26, 40)
-ENOUGH = 150_000  # words by which a number can be chosen
-MOST_FITTED = 2_000_000  # words beyond which the figure comes from a part of the documents
-MOST_TESTED = 2_000  # documents scored
-MOST = 320  # topics tried, where there are documents and words enough
+MAX_TOPICS = 320  # tried, where there are enough documents and words
+MAX_SEARCH_WORDS = 150_000  # by which a number is chosen
+MAX_FITTED_WORDS = 2_000_000  # beyond which the figure comes from a part of the documents
+MAX_TESTED_DOCUMENTS = 2_000
+MIN_DOCUMENTS = 20  # of which some can be held out
 FOLDS = 3
-SECONDS = 120.0  # for looking beyond the first numbers
-FEWEST = 20  # documents of which some can be held out
-PRIOR = 0.01  # of a count, for words that the training part does not have
+SEARCH_SECONDS = 120.0  # to look beyond the first numbers
+PRIOR_COUNT = 0.01  # of words that the training part does not have
 
 
 class Candidate(BaseEstimator):
@@ -53,15 +53,15 @@ def choose_number(kind: str, X: Any, seed: int, notes: list[str]) -> tuple[int, 
     rows = np.flatnonzero(np.diff(X.indptr) > 1)
     order = generator(seed, 2).permutation(rows)
     lengths = np.asarray(X.sum(axis=1)).ravel()[order]
-    order = order[: max(FEWEST, int(np.searchsorted(np.cumsum(lengths), ENOUGH)) + 1)]
-    most = min(len(order) // 10, X.shape[1] // 5, MOST)
-    if len(order) < FEWEST or most < TRIED[0]:
+    order = order[: max(MIN_DOCUMENTS, int(np.searchsorted(np.cumsum(lengths), MAX_SEARCH_WORDS)) + 1)]
+    most = min(len(order) // 10, X.shape[1] // 5, MAX_TOPICS)
+    if len(order) < MIN_DOCUMENTS or most < TRIED[0]:
         k = min(TRIED[0], *X.shape)
         notes.append(f"{k} topics: too few documents to choose by; -k sets another number")
         return k, None
     some, coherent = X[order], dict[int, float]()
 
-    def foretell(fitted: Candidate, shown: sp.csr_array) -> float:
+    def score_hidden(fitted: Candidate, shown: sp.csr_array) -> float:
         if fitted.n_components not in coherent:
             coherent[fitted.n_components] = float(np.nanmean(topic_coherence(fitted.topics_, some)))
         return fitted.score(shown)
@@ -69,11 +69,11 @@ def choose_number(kind: str, X: Any, seed: int, notes: list[str]) -> tuple[int, 
     def choose(sizes: list[int], seconds: float | None) -> Any:
         base = Candidate(kind, random_state=seed)
         return twofold.select(
-            base, some, criterion=foretell, folds=FOLDS, time=seconds, random_state=seed, n_components=sizes
+            base, some, criterion=score_hidden, folds=FOLDS, time=seconds, random_state=seed, n_components=sizes
         )
 
     first = [k for k in TRIED if k <= most]
-    found, table = find_size(choose, "n_components", first, most, SECONDS, narrow=False)
+    found, table = find_size(choose, "n_components", first, most, SEARCH_SECONDS, narrow=False)
     done = table.drop_nulls("heldout")
     ks, best = done["n_components"].to_list(), int(found.best_params["n_components"])
     part = f" on {len(order):,} of the documents" if len(order) < len(rows) else ""
@@ -90,33 +90,29 @@ def measure(kind: str, X: Any, k: int, seed: int, notes: list[str]) -> tuple[dic
     from twofold.core.seeds import generator
 
     rows = np.flatnonzero(np.diff(X.indptr) > 1)
-    if len(rows) < FEWEST:
+    if len(rows) < MIN_DOCUMENTS:
         notes.append(f"too few documents ({len(rows)}) to hold any out")
         return {}, {}
     order = generator(seed, 3).permutation(rows)
-    tenth = min(len(order) // 10, MOST_TESTED)
+    tenth = min(len(order) // 10, MAX_TESTED_DOCUMENTS)
     test, rest = X[order[:tenth]], order[tenth:]
     lengths = np.asarray(X.sum(axis=1)).ravel()[rest]
-    train = X[rest[: int(np.searchsorted(np.cumsum(lengths), MOST_FITTED)) + 1]]
+    train = X[rest[: int(np.searchsorted(np.cumsum(lengths), MAX_FITTED_WORDS)) + 1]]
     model = fit(kind, train, min(k, *train.shape), seed)
     figures = {
         "what": "perplexity of half the words of documents not fitted, given the other half",
         "documents": tenth,
         "perplexity": score(topics_of(model), float(train.sum()), test, seed, model),
     }
-    plain = score(unigram(train), float(train.sum()), test, seed)
+    frequencies = np.asarray(train.sum(axis=0), dtype=np.float64).reshape(1, -1)
+    plain = score(frequencies, float(train.sum()), test, seed)
     return figures, {"method": "word frequencies alone", "perplexity": plain}
 
 
-def unigram(X: sp.csr_array) -> np.ndarray:
-    """(1,d) how frequent words are."""
-    return np.asarray(X.sum(axis=0), dtype=np.float64).reshape(1, -1)
-
-
 def score(topics: np.ndarray, tokens: float, test: sp.csr_array, seed: int, model: Any = None) -> float:
-    """Perplexity by document completion; topics of so many words are smoothed alike: no word is impossible."""
+    """Perplexity by document completion; topics of `tokens` words are smoothed, so that no word is impossible."""
     from twofold.topics.evaluation import perplexity
 
     size = np.maximum(topics.sum(axis=1, keepdims=True), 1e-300)
-    smooth = topics / size * (tokens / len(topics)) + PRIOR
+    smooth = topics / size * (tokens / len(topics)) + PRIOR_COUNT
     return float(perplexity(smooth, test, alpha=getattr(model, "doc_topic_prior_", None), random_state=seed))

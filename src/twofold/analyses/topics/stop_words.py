@@ -15,35 +15,26 @@ import scipy.sparse as sp
 import twofold
 from twofold.analyses.common.tables import warnings_as_notes
 from twofold.analyses.topics.streamed import CountsOnDisk, count_to_disk, usage
+from twofold.analyses.words.vectors import COMMONEST
 from twofold.core.checks import InputError
 from twofold.io.documents import TextFiles
 
-ENGLISH = 0.15  # of the words of English text at least are among the commonest; usually a quarter
-LOOKED_AT = 500  # documents by which the language is told
-COMMONEST = frozenset("the of and to in is it that for was on with as are this be".split())  # noqa: SIM905
-SAMPLE = 20_000  # documents by which words are told to be evenly spread
-
-
-def read_stop_words(given: Any) -> list[str] | None:
-    """The words to leave out: of a file (a word a line), or as they are given; None where nothing is."""
-    if given is None:
-        return None
-    from twofold.text.stop_words import stop_words_of
-
-    return sorted(stop_words_of(given))
+MIN_ENGLISH_SHARE = 0.15  # of the commonest words in English text; usually a quarter
+LANGUAGE_SAMPLE_DOCUMENTS = 500
+SPREAD_SAMPLE_DOCUMENTS = 20_000  # that show which words are spread evenly
 
 
 def count_words(
-    texts: Sequence[str], source: str, stop_words: list[str] | None, notes: list[str], found: TextFiles | None = None
+    texts: Sequence[str], source: str, stop_words: list[str] | None, notes: list[str], files: TextFiles | None = None
 ) -> tuple[Any, Any]:
     """The table of counts (n,d), and the fitted `BagOfWords` whose `transform` gives it.
 
-    If the texts are too large to be read, those in files are `found`, the others but a sample, and counts are on disk.
+    If the texts are too large to be read, those in files are `files`, the others but a sample, and counts are on disk.
     """
     n = len(texts)
     rare = 1 if n < 20 else 2 if n < 1000 else 3 if n < 10_000 else 5
     options: dict[str, Any] = {"min_df": rare, "max_df": 1.0 if n < 20 else 0.5}
-    english = share_of_commonest(texts) >= ENGLISH
+    english = share_of_commonest(texts) >= MIN_ENGLISH_SHARE
     if stop_words is not None:
         options["stop_words"] = stop_words
         notes.append(f"{len(stop_words):,} stop words left out")
@@ -51,14 +42,14 @@ def count_words(
         notes.append("the text is English: its stop words (the, of, and, ...) are left out; ⟨stop_words⟩ names others")
     else:
         notes.append("few English stop words are found, so words are left out that are spread evenly instead")
-    X, bag = count(texts, source, options, notes, found)
+    X, bag = count(texts, source, options, notes, files)
     even = spread_evenly(X, *((0.85, 0.1, 50) if english or stop_words else (0.8, 0.05, 20)))
     if even.any() and not even.all():
         words = bag.vocabulary_[even]
         often = words[np.argsort(-bag.document_frequency_[even], kind="stable")]
         more = ", ..." if len(often) > 6 else ""
         notes.append(f"{len(often):,} words spread evenly over the documents left out: {', '.join(often[:6])}{more}")
-        X, bag = count(texts, source, options | {"stop_words": sorted([*bag.stop_words_, *words])}, [], found)
+        X, bag = count(texts, source, options | {"stop_words": sorted([*bag.stop_words_, *words])}, [], files)
     empty = int((np.diff(X.indptr) == 0).sum())
     if empty:
         what = "1 document has" if empty == 1 else f"{empty:,} documents have"
@@ -69,16 +60,16 @@ def count_words(
 
 
 def count(
-    texts: Sequence[str], source: str, options: dict[str, Any], notes: list[str], found: TextFiles | None
+    texts: Sequence[str], source: str, options: dict[str, Any], notes: list[str], files: TextFiles | None
 ) -> tuple[Any, Any]:
     bag = twofold.BagOfWords(**options)
     try:
         with warnings_as_notes(notes):
-            if found is not None:
-                return count_to_disk(bag, found), bag
+            if files is not None:
+                return count_to_disk(bag, files), bag
             return sp.csr_array(bag.fit_transform(texts)), bag
     except InputError as error:
-        if found is not None and "no word is left" not in str(error):  # a damaged file
+        if files is not None and "no word is left" not in str(error):  # a damaged file
             raise
         if not any(text.strip() for text in texts):
             raise InputError(f"{source} has no text in it. Give documents of words.") from error
@@ -89,22 +80,22 @@ def count(
 
 
 def share_of_commonest(texts: Sequence[str]) -> float:
-    """How much of the text is made of a few of the commonest English words."""
-    step = max(1, len(texts) // LOOKED_AT)
-    words = [word for text in texts[::step][:LOOKED_AT] for word in text.lower().split()[:400]]
+    """The share of a few of the commonest English words in the text."""
+    step = max(1, len(texts) // LANGUAGE_SAMPLE_DOCUMENTS)
+    words = [word for text in texts[::step][:LANGUAGE_SAMPLE_DOCUMENTS] for word in text.lower().split()[:400]]
     return sum(word in COMMONEST for word in words) / max(len(words), 1)
 
 
-def spread_evenly(X: Any, ratio: float, share: float, fewest: int) -> np.ndarray:
+def spread_evenly(X: Any, ratio: float, share: float, min_count: int) -> np.ndarray:
     """(d,) whether a word is in at least `ratio` times as many documents as if it had been dealt at random.
 
     Dealt at random, a word of probability p is in a document of length l with probability 1 − exp(−p l). Told only of
-    words in at least `share` and `fewest` of the documents; of rarer ones too little is known.
+    words in at least `share` and `min_count` of the documents; of rarer ones too little is known.
     """
-    step = max(1, X.shape[0] // SAMPLE)
+    step = max(1, X.shape[0] // SPREAD_SAMPLE_DOCUMENTS)
     df, used, lengths = X.sample(step) if isinstance(X, CountsOnDisk) else usage(X[::step])
     p = used / max(lengths.sum(), 1.0)
     even = np.zeros(X.shape[1], dtype=bool)
-    for j in np.flatnonzero(df >= max(share * len(lengths), fewest)):
+    for j in np.flatnonzero(df >= max(share * len(lengths), min_count)):
         even[j] = df[j] >= ratio * -np.expm1(-p[j] * lengths).sum()
     return even

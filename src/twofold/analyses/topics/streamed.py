@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
@@ -22,17 +22,16 @@ from twofold.core.data.csr_folder import write_csr
 from twofold.core.engine.local import add, engine_for
 from twofold.io.documents import Documents, TextFiles, describe_count, find_documents, join_parts, names_of, parts_of
 
-LOOKED_AT = 20  # documents of a block, by which the language and their number are told
-BLOCKS = 25  # that are looked at
-BEGINNING = 4000  # letters of a document that are kept
+SAMPLE_BLOCKS, DOCUMENTS_PER_BLOCK = 25, 20  # that show the language and the number of documents
+KEPT_LETTERS = 4000  # at the beginning of a document
 
 
 def find_large(paths: Sequence[str], text: str | None, date: str | None, title: str | None) -> TextFiles | None:
     """The documents, unread, if they are files that take more than the memory budget; a date or title is read here."""
     if "-" in paths or date is not None or title is not None:
         return None
-    found = find_documents(paths, text, stream=True)
-    return found if isinstance(found, TextFiles) and found.size > config().memory else None
+    files = find_documents(paths, text, stream=True)
+    return files if isinstance(files, TextFiles) and files.size > config().memory else None
 
 
 class Usage(NamedTuple):
@@ -51,15 +50,15 @@ def usage(X: sp.csr_array) -> Usage:
 class Sample(Sequence[str]):
     """The beginnings of some documents from all over a corpus, and how many it has, about."""
 
-    def __init__(self, found: TextFiles):
-        blocks, letters = found.blocks(), 0
+    def __init__(self, files: TextFiles):
+        blocks, letters = files.blocks(), 0
         self.texts: list[str] = []
-        for block in blocks[:: max(1, len(blocks) // BLOCKS)]:
-            for text in islice(block, LOOKED_AT):
+        for block in blocks[:: max(1, len(blocks) // SAMPLE_BLOCKS)]:
+            for text in islice(block, DOCUMENTS_PER_BLOCK):
                 letters += len(text)
-                self.texts.append(text[:BEGINNING])
-        by_size = found.size * len(self.texts) / max(letters, 1)
-        self.number = len(found.files) if found.files[0].unit == "file" else int(by_size)
+                self.texts.append(text[:KEPT_LETTERS])
+        by_size = files.size * len(self.texts) / max(letters, 1)
+        self.number = len(files.files) if files.files[0].unit == "file" else int(by_size)
 
     def __len__(self) -> int:
         return self.number
@@ -93,17 +92,16 @@ class CountsOnDisk:
         return sp.csr_array(sp.vstack(parts, format="csr")[back])
 
     def sample(self, step: int) -> Usage:
-        """The usage of every so many rows, a block of them in memory at a time."""
+        """The usage of every `step`-th row, a block of them in memory at a time."""
         df, used = np.zeros(self.shape[1], np.int64), np.zeros(self.shape[1])
         for start, block in zip(self.blocks.bounds[:-1], self.blocks, strict=True):
             some = usage(block[-int(start) % step :: step])
             df, used = df + some.documents, used + some.times
         return Usage(df, used, self.row_sums[::step].astype(np.float64))
 
-    def changed(self, name: str, change: Any) -> str:
-        """The path of another folder, with change(rows) in the place of each block of rows."""
-        path = os.path.join(self.folder.name, name)
-        return write_csr(path, (change(block) for block in self.blocks))
+    def write_changed(self, name: str, change: Any) -> str:
+        """Write change(rows) of every block of rows to another folder, and return its path."""
+        return write_csr(os.path.join(self.folder.name, name), (change(block) for block in self.blocks))
 
 
 def _sum_columns(X: sp.csr_array) -> np.ndarray:
@@ -114,35 +112,28 @@ def _sum_rows(X: sp.csr_array) -> np.ndarray:
     return np.asarray(X.sum(axis=1)).ravel()
 
 
-def count_to_disk(bag: Any, found: TextFiles) -> CountsOnDisk:
+def count_to_disk(bag: Any, files: TextFiles) -> CountsOnDisk:
     """Fit a `BagOfWords` and count by it."""
     folder = tempfile.TemporaryDirectory(prefix="twofold-topics-")
-    return CountsOnDisk(folder, bag.fit_transform(found, to=os.path.join(folder.name, "counts.csr")))
+    return CountsOnDisk(folder, bag.fit_transform(files, to=os.path.join(folder.name, "counts.csr")))
 
 
-def as_known(found: TextFiles) -> Documents:
+def as_unread(files: TextFiles) -> Documents:
     """Documents of which nothing was read yet."""
-    said = f"{found.source} is larger than the memory budget: its texts are read from disk as they are needed"
-    return Documents([], pl.Series(), source=found.source, notes=[*found.notes, said], left_out=found.left_out)
+    note = f"{files.source} is larger than the memory budget: its texts are read from disk as they are needed"
+    return Documents([], pl.Series(), source=files.source, notes=[*files.notes, note], left_out=files.left_out)
 
 
-def with_ids(documents: Documents, found: TextFiles, n: int) -> Documents:
+def with_ids(documents: Documents, files: TextFiles, n: int) -> Documents:
     """Documents by name or number, of which there are n."""
-    unit = found.files[0].unit
-    documents.notes.append(describe_count(n, unit, found.source))
-    return replace(documents, ids=pl.Series(unit, names_of(found) if unit == "file" else np.arange(1, n + 1)))
+    unit = files.files[0].unit
+    documents.notes.append(describe_count(n, unit, files.source))
+    return replace(documents, ids=pl.Series(unit, names_of(files) if unit == "file" else np.arange(1, n + 1)))
 
 
-def look_up(found: TextFiles, wanted: Iterable[int]) -> dict[int, str]:
+def look_up(files: TextFiles, wanted: set[int]) -> dict[int, str]:
     """Some of the documents."""
-    places = sorted(set(wanted))
-    if found.files[0].unit == "file":
-        return {i: next(join_parts(parts_of(found.files[i])))[0] for i in places}
-    return dict(_pick(iter(found), places))
-
-
-def _pick(texts: Iterator[str], places: list[int]) -> Iterator[tuple[int, str]]:
-    at = 0
-    for i in places:
-        yield i, next(islice(texts, i - at, None))
-        at = i + 1
+    if files.files[0].unit == "file":
+        return {i: next(join_parts(parts_of(files.files[i])))[0] for i in wanted}
+    texts = enumerate(islice(files, max(wanted, default=-1) + 1))
+    return {i: text for i, text in texts if i in wanted}

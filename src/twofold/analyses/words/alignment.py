@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from twofold.analyses.words.examples import examples
+from twofold.analyses.words.vectors import examples
 from twofold.core.seeds import generator
 from twofold.words.alignment import Alignment, find_pairs, find_same_spelling
 from twofold.words.word_vectors.word_vectors import WordVectors
 
-SHOWN = 8  # words
-BEST = 3  # translations of each
-FEWEST = 10  # pairs of which some can be held out
-TESTED = 1_000  # pairs at most
+SHOWN_WORDS, TRANSLATIONS_PER_WORD = 8, 3
+MIN_PAIRS = 10  # of which some can be held out
+MAX_TEST_PAIRS = 1_000
 
 
 class Aligned(NamedTuple):
@@ -35,7 +34,7 @@ def align_vectors(source: WordVectors, target: WordVectors, pairs: str | None) -
     known = [(str(source.words[a]), str(target.words[b])) for a, b in places]
     held = measure(source, target, known, options)
     turn = Alignment(**options).fit(source, target, known if pairs is not None else None)
-    words = examples(source, SHOWN, apart=1.0) or [str(word) for word in source.words[:SHOWN]]
+    words = examples(source, SHOWN_WORDS, max_cosine=1.0) or [str(word) for word in source.words[:SHOWN_WORDS]]
     facts = {
         "words": len(source),
         "other_words": len(target),
@@ -43,7 +42,7 @@ def align_vectors(source: WordVectors, target: WordVectors, pairs: str | None) -
         "by": "words that both have" if pairs is None else pairs,
         "pairs": len(known),
         "held_out": held,
-        "translations": {word: dict(turn.translate(word, BEST)) for word in words},
+        "translations": {word: dict(turn.translate(word, TRANSLATIONS_PER_WORD)) for word in words},
     }
     turned = (source.vectors_ @ turn.matrix_).astype(source.vectors_.dtype)
     return Aligned(WordVectors.of(source.words, turned, source.counts_), facts)
@@ -54,9 +53,9 @@ def measure(
 ) -> dict[str, Any] | None:
     """Of a fifth of the pairs, not learned from: how often the first, and one of the first five, is right."""
     words = list(dict.fromkeys(a for a, _ in known))
-    if len(words) < FEWEST:
+    if len(words) < MIN_PAIRS:
         return None
-    order = generator(0, 1).permutation(len(words))[: min(len(words) // 5, TESTED)]
+    order = generator(0, 1).permutation(len(words))[: min(len(words) // 5, MAX_TEST_PAIRS)]
     hidden = {words[i] for i in order}
     test, train = ([pair for pair in known if (pair[0] in hidden) == wanted] for wanted in (True, False))
     turn = Alignment(**options).fit(source, target, train)

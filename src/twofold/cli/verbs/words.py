@@ -10,7 +10,17 @@ from cyclopts import Parameter
 
 from twofold.analyses.common.answer import Grid, rich_table
 from twofold.analyses.common.targets import check_targets
-from twofold.analyses.words.files import EXPORTED, read_vectors, writer
+from twofold.analyses.words.vectors import (
+    EXPORTED,
+    analogies_grid,
+    compare_similarities,
+    examples,
+    is_analogies,
+    read_vectors,
+    similarity_grid,
+    solve_analogies,
+    writer,
+)
 from twofold.cli import options
 from twofold.cli.deliver import print_json, stdout
 from twofold.cli.progress import show_progress
@@ -161,10 +171,8 @@ def similarity(vectors: WordVectors, given: list[str]) -> Found:
 
 
 def evaluate(vectors: WordVectors, given: list[str]) -> Found:
-    from twofold.analyses.words.questions import agreed, analogies_grid, is_analogies, similarity_grid, solved
-
-    solving = [solved(vectors, Path(file)) for file in given if is_analogies(file)]
-    pairs = [agreed(vectors, Path(file)) for file in given if not is_analogies(file)]
+    solving = [solve_analogies(vectors, Path(file)) for file in given if is_analogies(file)]
+    pairs = [compare_similarities(vectors, Path(file)) for file in given if not is_analogies(file)]
     grids = [analogies_grid(own) for own in solving] + ([similarity_grid(pairs)] if pairs else [])
     return Found({"analogies": solving, "similarity": pairs}, grids=grids)
 
@@ -203,8 +211,6 @@ def align(vectors: WordVectors, other: WordVectors, pairs: str | None, out: list
 
 def about(model: str, vectors: WordVectors) -> Found:
     """What the file holds, and what can be asked."""
-    from twofold.analyses.words.examples import examples
-
     V, k = vectors.vectors_.shape
     some = examples(vectors, 8)
     lines = [f"{model}: {V:,} words, {k} numbers each", f"among them: {', '.join(some)}"]
