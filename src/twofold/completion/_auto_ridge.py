@@ -25,11 +25,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from twofold.completion._held_out import MIN_CELLS, Held, hold_out, is_better
 from twofold.completion.biases import Biases
 from twofold.completion.cells import Cells, HalfSteps, MemoryCells
 from twofold.core import loop
-from twofold.core.data.known_cells import Observed
+from twofold.core.data.known_cells import Observed, keep_stored, see_both_sides
 from twofold.core.numerics.alternating_ridge import Plan, State, sweep_once
 from twofold.core.numerics.krylov import iterate_subspace
 from twofold.core.params import Interval, StrOptions
@@ -49,8 +48,40 @@ MAX_IDLE_LAMBDAS = 2  # values of λ that do not help
 RANKS = (13, 8, 5, 3, 2, 1)  # below the most
 MIN_ERRORS, MIN_ERRORS_OF_FEWER = 2, 1  # standard errors by which factors must help, and by which fewer must help more
 MAX_SWEEPS, MIN_RELATIVE_GAIN = 8, 1e-3  # for one λ of the search: at most, and where they end
+MIN_SHARE, MAX_SHARE = 0.1, 0.25  # share of the known cells put aside to choose
+TARGET_CELLS = 2000  # cells put aside where that share allows
+MIN_CELLS = 20  # fewer decide nothing
 SUBSPACE_ROUNDS = 5  # of the subspace iteration that finds the start
 RESTORED_SHARE = 0.1  # of the start is given back at every λ, since a factor that has come to zero stays there
+
+
+class Held(NamedTuple):
+    """Cells put aside, their values and weights."""
+
+    rows: np.ndarray
+    cols: np.ndarray
+    x: np.ndarray
+    w: np.ndarray
+
+    def losses(self, predicted: np.ndarray) -> np.ndarray:
+        """w (x − x̂)², one a cell."""
+        return self.w * (self.x - predicted) ** 2
+
+
+def hold_out(cells: Observed, rng: np.random.Generator) -> tuple[Observed, Held]:
+    """The other cells, and some put aside by chance: a tenth, or up to a quarter where cells are few."""
+    X, W = cells.X, cells.W
+    share = float(np.clip(TARGET_CELLS / X.nnz, MIN_SHARE, MAX_SHARE))
+    out = rng.permutation(X.nnz) < int(share * X.nnz)
+    row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))[out]
+    held = Held(row, X.indices[out], X.data[out].astype(np.float64), W.data[out].astype(np.float64))
+    return see_both_sides(keep_stored(X, ~out), keep_stored(W, ~out)), held
+
+
+def is_better(before: np.ndarray, after: np.ndarray, errors: float) -> bool:
+    """Return True if the mean loss falls by more than `errors` standard errors, cells compared in pairs."""
+    gain = before - after
+    return bool(gain.mean() > errors * gain.std() / np.sqrt(len(gain)))
 
 
 def get_power(reg: str | float, power: float | None) -> float:

@@ -33,7 +33,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh_tridiagonal
 
-from twofold.completion._held_out import MIN_CELLS, hold_out, is_better
+from twofold.completion._auto_ridge import MIN_CELLS, hold_out, is_better
 from twofold.completion.biases import Biases
 from twofold.completion.cells import MemoryCells
 from twofold.completion.model import Factors
@@ -50,10 +50,7 @@ from twofold.kernels import svdpp
 
 MIN_CELLS_PER_LINE = 25  # known cells for each row and column, from which on factors need no trial
 TRIAL_SWEEPS = 60  # sweeps of the trial: enough to see where factors lead that only fit
-MIN_ERRORS, MAX_LOSS_RATIO = (
-    2,
-    0.99,
-)  # standard errors, share of the loss of biases alone
+MIN_ERRORS, MAX_LOSS_RATIO = 2, 0.99  # standard errors, share of the loss of biases alone
 PROBES, LANCZOS, STEPS = 8, 20, 3  # random vectors and steps of the quadrature; conjugate gradient steps a sweep
 MAX_SERIAL_NUMBERS = 4_000_000  # numbers that are added up sooner than they are handed to threads
 PRECISION_RANGE = 1e-6, 1e6  # in which precisions may lie, of numbers of size one

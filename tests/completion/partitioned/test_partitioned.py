@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tests.callbacks import Crash, Recorder
 from tests.conftest import start_processes
 from twofold import (
     ALS,
@@ -325,40 +326,25 @@ def test_a_dask_frame_is_read_piece_by_piece(rows):
     assert same_bits(ALS(4, **QUICK).fit(pieces), ALS(4, **QUICK).fit(PartitionedRatings(array)))
 
 
-class At:
+class At(Recorder):
     """A callback that does something after a sweep."""
 
     def __init__(self, sweep, do):
+        super().__init__()
         self.sweep, self.do = sweep, do
 
-    def setup(self, estimator, context):
-        self.seen = 0
-
-    def teardown(self, estimator, context): ...
-
-    def on_fit_task_begin(self, estimator, context): ...
-
     def on_fit_task_end(self, estimator, context):
-        if context.parent is not None:
-            self.seen += 1
-            if self.seen == self.sweep:
-                self.do()
-
-
-class Interrupted(Exception):
-    pass
-
-
-def interrupt():
-    raise Interrupted
+        super().on_fit_task_end(estimator, context)
+        if context.parent is not None and self.events.count("end sweep") == self.sweep:
+            self.do()
 
 
 def test_a_checkpoint_goes_on_with_the_same_bits(folder, tmp_path):
     parts = PartitionedRatings(folder)
     whole = ALS(14, **SHORT).fit(parts)
     saved = Checkpoint(tmp_path / "als.checkpoint")
-    with pytest.raises(Interrupted):
-        ALS(14, **SHORT).set_callbacks(saved, At(4, interrupt)).fit(parts)
+    with pytest.raises(Crash):
+        ALS(14, **SHORT).set_callbacks(saved, Recorder(crash_after=4)).fit(parts)
     model = ALS(14, **SHORT).set_callbacks(saved).fit(parts)
     assert np.array_equal(model.row_factors_, whole.row_factors_)
     assert model.history_["objective"] == whole.history_["objective"]
@@ -401,12 +387,12 @@ def test_one_worker_and_three_give_the_bits_of_threads(processes, folder, monkey
 def test_shards_taken_together_on_a_cluster_change_no_bit(clusters, folder, monkeypatch, heavy):
     from distributed import Client
 
-    from twofold.completion.partitioned import _half_steps
+    from twofold.completion.partitioned import _tasks
 
     monkeypatch.setattr(module, "HEAVY", heavy)
     monkeypatch.setattr(module, "SHARDS", 20)
     monkeypatch.setattr(module, "CELLS", (50, 2**20))
-    monkeypatch.setattr(_half_steps, "SHARDS_PER_THREAD", 1)
+    monkeypatch.setattr(_tasks, "SHARDS_PER_THREAD", 1)
     parts = PartitionedRatings(folder)
     models = [lambda: ALS(14, **QUICK), lambda: ImplicitALS(6, max_iter=2, random_state=0)]
     held = [make().fit(parts) for make in models]
@@ -448,10 +434,10 @@ def test_another_goes_on_when_the_scheduler_is_gone(folder, tmp_path):
 def test_rows_that_are_not_needed_are_not_sent(processes, folder, monkeypatch):
     from distributed import Client
 
-    from twofold.completion.partitioned import _half_steps
+    from twofold.completion.partitioned import _tasks
 
     held = ALS(14, **QUICK).fit(folder)
-    monkeypatch.setattr(_half_steps, "SMALL_SHARD_ROWS", 0)
+    monkeypatch.setattr(_tasks, "SMALL_SHARD_ROWS", 0)
     monkeypatch.setattr(Tasks, "workers", 100)
     assert same_bits(ALS(14, **QUICK).fit(folder), held)
     with Client(processes):

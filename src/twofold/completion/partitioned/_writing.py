@@ -10,8 +10,15 @@ import numpy as np
 import polars as pl
 
 from twofold.completion.ids import plain
-from twofold.completion.partitioned._files import missing_message, read_arrays, read_run, write_arrays
-from twofold.completion.partitioned._layout import SIDES, Cut, Unit
+from twofold.completion.partitioned._layout import (
+    SIDES,
+    Cut,
+    Unit,
+    missing_message,
+    read_arrays,
+    read_run,
+    write_arrays,
+)
 from twofold.completion.partitioned.sources import read_rows
 from twofold.completion.ratings_table import merge_pairs
 from twofold.core.checks import InputError

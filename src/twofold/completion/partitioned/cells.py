@@ -16,11 +16,9 @@ import numpy as np
 from scipy import sparse
 
 from twofold.completion.cells import NEGATIVE, NO_COUNTS, Cells, Costs, HalfStep, HalfSteps, Lines, Sums
-from twofold.completion.partitioned import _half_steps as tasks
-from twofold.completion.partitioned import _shards
-from twofold.completion.partitioned._files import missing_message, write_array
-from twofold.completion.partitioned._half_steps import File, Shards
-from twofold.completion.partitioned._layout import Side
+from twofold.completion.partitioned import _tasks as tasks
+from twofold.completion.partitioned._layout import Side, missing_message, write_array
+from twofold.completion.partitioned._tasks import File, Shards
 from twofold.completion.partitioned.ratings import PartitionedRatings
 from twofold.completion.partitioned.stored_rows import StoredRows
 from twofold.core import loop
@@ -122,7 +120,7 @@ class PartitionedCells(Cells):
     def sample(self) -> Observed:
         n, share = self.shape[0], min(1.0, SAMPLE_RATINGS / self.n_cells)
         some = np.unique(np.linspace(0, n - 1, max(2, int(share * n))).astype(np.int64)) if share < 1 else np.arange(n)
-        X = self._take_rows(some, _shards.take_cells)
+        X = self._take_rows(some, tasks.take_rows)
         return see_both_sides(X, sparse.csr_array((np.ones_like(X.data), X.indices, X.indptr), shape=X.shape))
 
     def list_sizes(self, side: str) -> list[int]:
@@ -293,9 +291,10 @@ class PartitionedCells(Cells):
     # ---- shard by shard ----------------------------------------------------------------------------------------
 
     def submit(self, side: str, s: int, fn: Callable[..., Any], *args: Any) -> Any:
-        """fn(folder, side, units, width, …) for one shard of the partition."""
+        """fn(cells, …) for one shard of the partition."""
         own = getattr(self.source, side)._replace(routes=np.empty((0, 0)))  # which no such task needs
-        return self.tasks.submit(fn, self.folder, own, own.units_of(s), self.shape[side == "rows"], *args)
+        given = (self.folder, own, own.units_of(s), self.shape[side == "rows"])
+        return self.tasks.submit(tasks.read_and_call, fn, *given, *args)
 
     def count_shards(self, side: str) -> int:
         return len(getattr(self.source, side).bounds) - 1
@@ -316,7 +315,7 @@ class PartitionedCells(Cells):
         total, _, cells = self._sum_values(None)
         center, square, lines = float(total / cells), 0.0, []
         for side in ("rows", "cols"):
-            found = self.tasks.gather(self.map(side, _shards.sum_lines, center))
+            found = self.tasks.gather(self.map(side, tasks.sum_lines, center))
             mass, sums = (np.concatenate(part) for part in list(zip(*found, strict=True))[:2])
             square = float(add_results([part[2] for part in found]))
             lines.append(Lines(Incidence(self, side), mass, sums))
@@ -327,9 +326,9 @@ class PartitionedCells(Cells):
         return counts.astype(np.float64), float(root.sum())
 
     def count_seen(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        found = self.tasks.gather(self.map("cols", _shards.count_seen))
+        found = self.tasks.gather(self.map("cols", tasks.count_seen))
         counts, sums = (np.concatenate(part) for part in zip(*found, strict=True))
-        of_rows = np.concatenate([part[0] for part in self.tasks.gather(self.map("rows", _shards.count_seen))])
+        of_rows = np.concatenate([part[0] for part in self.tasks.gather(self.map("rows", tasks.count_seen))])
         return counts, sums, (of_rows > 0).astype(np.float64)
 
     def multiply_gram(self, heads: np.ndarray) -> np.ndarray:
@@ -338,7 +337,7 @@ class PartitionedCells(Cells):
         step = max(1, int(np.clip(config().memory // (16 * SUMS_PER_TASK), *GRAM_NUMBERS)) // m)
         for lo in range(0, m, step):
             hi = min(lo + step, m)
-            G[lo:hi] = self._reduce_rows(_shards.sum_block, heads, lo, hi)
+            G[lo:hi] = self._reduce_rows(tasks.sum_block, heads, lo, hi)
         return G
 
     def _reduce_rows(self, fn: Callable[..., Any], *args: Any) -> Any:
@@ -351,11 +350,11 @@ class PartitionedCells(Cells):
         return self.tasks.gather([self.tasks.reduce(runs)])[0]
 
     def take_seen(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        return self._take_rows(rows, _shards.take_rows, cols).toarray()
+        return self._take_rows(rows, tasks.take_rows, cols).toarray()
 
     def multiply_tails(self, heads: np.ndarray) -> sparse.csr_array:
-        products = self.map("rows", _shards.multiply_tails, heads)
-        return self.tasks.gather([self.tasks.reduce(products, _shards.add_sparse)])[0]
+        products = self.map("rows", tasks.multiply_tails, heads)
+        return self.tasks.gather([self.tasks.reduce(products, tasks.add_sparse)])[0]
 
     def keep_rows(self) -> Callable[[], Any]:
         fits = self.n_cells * (self.dtype.itemsize + 4) <= config().memory // 4
@@ -379,5 +378,5 @@ class Incidence:
         # Two files take turns: no task reads the one before any longer.
         path = self.cells.list_paths(f"biases-{next(self.turn) % 2}", self.side)[0]
         write_array(path, other)
-        handles = self.cells.map(self.side, _shards.sum_others, self.cells.tasks.load(File(path)))
+        handles = self.cells.map(self.side, tasks.sum_others, self.cells.tasks.load(File(path)))
         return np.concatenate(self.cells.tasks.gather(handles))

@@ -29,8 +29,7 @@ import numpy as np
 from scipy import sparse
 
 from twofold.completion.ids import as_array
-from twofold.completion.partitioned._files import read_arrays, write_arrays
-from twofold.completion.partitioned._layout import SIDES, Cut, Side, Unit
+from twofold.completion.partitioned._layout import SIDES, Cut, Side, Unit, read_arrays, write_arrays
 from twofold.completion.partitioned._writing import (
     Apart,
     cut_rows,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from twofold.completion.partitioned._files import DAMAGED
+from twofold.completion.partitioned._layout import DAMAGED
 from twofold.core.checks import InputError
 from twofold.core.config import config
 from twofold.core.data.blocks import is_dask, is_path

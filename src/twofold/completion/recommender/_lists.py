@@ -32,7 +32,7 @@ from twofold.completion.recommender._cost import (
     limit_input_columns,
 )
 from twofold.completion.recommender.splits import split_cells
-from twofold.completion.top_n import rank_items
+from twofold.completion.scorer import rank_items
 from twofold.core.data.known_cells import keep_stored
 from twofold.core.loop import quietly
 from twofold.metrics import ndcg_at_k

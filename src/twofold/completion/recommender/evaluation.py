@@ -37,8 +37,7 @@ from twofold.completion.ratings_table import RatingsTable, merge_pairs, table, t
 from twofold.completion.recommender._content import SAMPLE, learn_content, make_profiles, score_new
 from twofold.completion.recommender._features import read_features
 from twofold.completion.recommender.splits import Part
-from twofold.completion.scorer import ProductScorer, Scorer
-from twofold.completion.top_n import rank_items, rank_row
+from twofold.completion.scorer import ProductScorer, Scorer, rank_items, rank_row
 from twofold.core.checks import InputError
 from twofold.core.data.known_cells import keep_stored
 

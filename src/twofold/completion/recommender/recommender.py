@@ -46,8 +46,7 @@ from twofold.completion.recommender._similar import compare_items
 from twofold.completion.recommender._update import join_ratings
 from twofold.completion.recommender.explain import split_prediction
 from twofold.completion.recommender.splits import split_table
-from twofold.completion.scorer import ExtendedScorer, Scorer
-from twofold.completion.top_n import rank_items, rank_row
+from twofold.completion.scorer import ExtendedScorer, Scorer, rank_items, rank_row
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import is_dask
 from twofold.core.estimator import Model
@@ -464,7 +463,7 @@ class Recommender(Model):
         if sparse.issparse(hidden):
             ranked = rank_items(scorer, hidden, np.arange(len(self.users_)), n)
         else:
-            from twofold.completion.partitioned.lists import rank_all
+            from twofold.completion.partitioned.stored_rows import rank_all
 
             ranked = rank_all(scorer, hidden, n)
         for rows, found in ranked:

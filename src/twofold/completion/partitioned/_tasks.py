@@ -1,4 +1,5 @@
-"""Half-steps over partitioned ratings: one task a shard, given the factors of the other side's shards.
+"""The tasks of fits to partitioned ratings: half-steps, one task a shard, given the factors of the other side's shards;
+and sums over whole shards, by which biases, popularity and EASE are fitted.
 
 On a cluster, where a task costs some milliseconds whatever it does, small shards that lie together are taken as one.
 
@@ -11,7 +12,9 @@ gram       ZᵀZ of a shard, for models in which every cell counts
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,13 +23,22 @@ import numpy as np
 from scipy import sparse
 
 from twofold.completion.cells import HalfStep, make_targets
-from twofold.completion.partitioned._files import missing_message, read_arrays, write_array
-from twofold.completion.partitioned._layout import Side, read_needs, read_unit
+from twofold.completion.partitioned._layout import (
+    Side,
+    missing_message,
+    read_arrays,
+    read_needs,
+    read_shard,
+    read_unit,
+    write_array,
+)
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Rows
+from twofold.core.data.known_cells import keep_stored
 from twofold.core.engine.tasks import Saved, Tasks, add_results
 from twofold.core.files.headers import reads_headers
 from twofold.core.numerics.alternating_ridge import multiply_block, penalize, solve_rows, weigh_cells
+from twofold.kernels.moments import csr_gram_rows
 
 SMALL_SHARD_ROWS = 2**10  # rows of a shard up to which it is always sent whole
 CHUNK = 2**15  # cells of a heavy row at a time
@@ -242,6 +254,64 @@ def sum_values(folder: Path, units: list[int], mean: float | None, alpha: float 
 def find_least(folder: Path, units: list[int]) -> float:
     """The least value in units of rows."""
     return min(float(read_arrays(folder / "rows" / f"{u:05}.npz", "values")[0].min(initial=np.inf)) for u in units)
+
+
+# ---- whole shards -------------------------------------------------------------------------------------------------
+
+
+def read_and_call(fn: Callable[..., Any], folder: Path, side: Side, units: list[int], width: int, *args: Any) -> Any:
+    """fn(cells of a shard, *args)."""
+    return fn(read_shard(folder, side, units, width), *args)
+
+
+def take_rows(X: sparse.csr_array, rows: np.ndarray, heads: np.ndarray | None = None) -> sparse.csr_array:
+    """Some rows of a shard; with `heads` the cells that are not zero, in these input columns."""
+    return (X if heads is None else take_heads(X, heads))[rows]
+
+
+def sum_lines(X: sparse.csr_array, center: float) -> tuple[Any, ...]:
+    """Of every row of a shard, how many cells it has and the sum of x − center; and the sum of its square over all."""
+    y = X.data.astype(np.float64) - center
+    row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    return np.diff(X.indptr).astype(np.float64), np.bincount(row, y, X.shape[0]), float(y @ y)
+
+
+def sum_others(X: sparse.csr_array, other: Shard) -> np.ndarray:
+    """Of every row of a shard, the sum of the other side's biases over its cells."""
+    return sparse.csr_array((np.ones(X.nnz), X.indices, X.indptr), shape=X.shape) @ other.factors
+
+
+def count_seen(X: sparse.csr_array) -> tuple[np.ndarray, np.ndarray]:
+    """(rows,) how many cells that are not zero each row of a shard has, and their sum."""
+    X = keep_stored(X, X.data != 0)
+    return np.diff(X.indptr), np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
+
+
+def take_heads(X: sparse.csr_array, heads: np.ndarray) -> sparse.csr_array:
+    """The cells of a shard that are not zero, in the input columns `heads`."""
+    place = np.full(X.shape[1], -1, np.int32)
+    place[heads] = np.arange(len(heads), dtype=np.int32)
+    X = keep_stored(X, (X.data != 0) & (place[X.indices] >= 0))
+    return sparse.csr_array((X.data, place[X.indices], X.indptr), shape=(X.shape[0], len(heads)))
+
+
+def sum_block(X: sparse.csr_array, heads: np.ndarray, lo: int, hi: int) -> np.ndarray:
+    """Rows lo..hi of the upper triangle of the Gram matrix of a shard."""
+    H, G = take_heads(X, heads), np.zeros((hi - lo, len(heads)))
+    csr_gram_rows(H.data, H.indices, H.indptr, lo, G)
+    return G
+
+
+def multiply_tails(X: sparse.csr_array, heads: np.ndarray) -> sparse.csr_array:
+    """(m,d) products of the input columns `heads` with the others, over a shard."""
+    is_tail = np.ones(X.shape[1], bool)
+    is_tail[heads] = False
+    tails = keep_stored(X, (X.data != 0) & is_tail[X.indices])
+    return take_heads(X, heads).T.tocsr() @ tails
+
+
+def add_sparse(results: list[sparse.csr_array]) -> sparse.csr_array:
+    return functools.reduce(operator.add, results)
 
 
 # ---- sides --------------------------------------------------------------------------------------------------------
