@@ -55,12 +55,17 @@ def objective(model, X, w=None, lam=None):
     return (w * gaps**2).sum() + factors + (held_b * b**2).sum() + (held_c * c**2).sum()
 
 
-@pytest.mark.parametrize("kind", [k for k in KINDS if "cg" not in k])
-def test_objective_is_the_formula(kind):
+RIDGES = [{"reg": "auto"}, {"reg_power": 0.0}, {"reg_power": 0.5}, {"reg": "auto", "reg_power": 1}]
+RIDGES = [{"solver": "cholesky", "biases": biases} | ridge for ridge in RIDGES for biases in (False, True)]
+
+
+@pytest.mark.parametrize("options", [*(KINDS[k] for k in KINDS if "cg" not in k), *RIDGES], ids=str)
+def test_objective_is_the_formula(options):
     X, w = plant(), np.random.default_rng(1).random((50, 40)) + 0.1
     for weights in (None, w):
-        model = fit(X, max_iter=4, sample_weight=weights, **KINDS[kind])
+        model = fit(X, max_iter=4, sample_weight=weights, **options)
         np.testing.assert_allclose(model.history_["objective"][-1], objective(model, X, weights), rtol=1e-9)
+        assert (model.bias_reg_ is not None) == (model.biases and model.reg == "auto")
 
 
 def test_objective_of_cg_is_the_formula_before_the_last_exact_half_step():
@@ -101,17 +106,7 @@ def test_conjugate_gradients_end_where_cholesky_does(biases):
 
 
 @kinds
-def test_a_fitted_row_folds_in_to_its_own_factor(kind):
-    X = plant()
-    model = fit(X, **KINDS[kind])
-    close = {"rtol": 1e-3, "atol": 1e-4} if "nonnegative" in kind else {"rtol": 1e-8, "atol": 1e-10}
-    np.testing.assert_allclose(model.fold_in(X), model.row_factors_, **close)
-    rows, cols = np.nonzero(np.isnan(X))
-    np.testing.assert_allclose(model.predict(rows, cols), model.transform(X)[rows, cols], **close)
-
-
-@kinds
-@pytest.mark.parametrize("unit", [1e-8, 1e-3, 1e6])
+@pytest.mark.parametrize("unit", [1e-8, 1e6])
 def test_units_do_not_matter(kind, unit):
     X = plant()
     here, there = fit(X, max_iter=8, **KINDS[kind]), fit(X * unit, max_iter=8, **KINDS[kind])
@@ -232,17 +227,6 @@ def test_sparse_zeros_that_are_stored_are_known():
 # ---- the ridge ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "options", [{"reg": "auto"}, {"reg_power": 0.0}, {"reg_power": 0.5}, {"reg": "auto", "reg_power": 1}]
-)
-@both
-def test_objective_is_the_formula_for_every_ridge(options, biases):
-    X, w = plant(), np.random.default_rng(1).random((50, 40)) + 0.1
-    model = fit(X, max_iter=4, sample_weight=w, biases=biases, solver="cholesky", **options)
-    np.testing.assert_allclose(model.history_["objective"][-1], objective(model, X, w), rtol=1e-9)
-    assert (model.bias_reg_ is not None) == (biases and model.reg == "auto")
-
-
 def test_the_plain_ridge_is_the_same_in_every_row():
     X = plant()
     model = fit(X, reg_power=0.0, biases=False, tol=1e-12, max_iter=500)
@@ -306,14 +290,6 @@ def test_auto_is_near_the_best_of_many(noise):
     X, truth = noisy(200, 100, 0.3, 1.0, noise)
     errors = [error(fit(X, 10, reg=reg, reg_power=0.5), X, truth) for reg in (0.01, 0.03, 0.1, 0.2, 0.4)]
     assert error(fit(X, 10, reg="auto"), X, truth) < 1.2 * min(*errors, error(Biases().fit(X), X, truth))
-
-
-@pytest.mark.parametrize("unit", [1e-6, 1e4])
-def test_units_do_not_matter_to_auto(unit):
-    X = plant()
-    here, there = fit(X, reg="auto"), fit(X * unit, reg="auto")
-    np.testing.assert_allclose(there.predict(X * unit) / unit, here.predict(X), rtol=1e-2, atol=1e-2)
-    np.testing.assert_allclose(np.divide(there.path_["reg"], unit), here.path_["reg"], rtol=1e-2)
 
 
 def test_auto_folds_in_and_takes_new_columns():

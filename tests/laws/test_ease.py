@@ -39,18 +39,6 @@ def test_weights_are_the_regressions_of_every_column_on_the_others(make):
     np.testing.assert_allclose(model.history_["objective"][-1], cost)
 
 
-def test_weights_equal_a_plain_solution():
-    rng = np.random.default_rng(1)
-    X = sparse.random_array((500, 200), density=0.1, rng=rng, data_sampler=lambda size: np.ones(size)).tocsr()
-    P = np.linalg.inv((X.T @ X).toarray() + 50.0 * np.eye(200))
-    B = -P / np.diag(P)
-    np.fill_diagonal(B, 0)
-    np.testing.assert_allclose(EASE(reg=50.0).fit(X).weights_, B, atol=1e-6 * np.abs(B).max())
-    narrow = EASE(reg=50.0).fit(X.astype(np.float32)).weights_
-    assert narrow.dtype == np.float32
-    np.testing.assert_allclose(narrow, B, atol=1e-5 * np.abs(B).max())
-
-
 def test_an_intercept_centres_columns_and_ends_at_popularity():
     X = make_seen()
     rows = X.any(axis=1)

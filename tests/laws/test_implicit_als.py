@@ -112,16 +112,6 @@ def test_other_solvers_end_where_cholesky_does(solver):
     np.testing.assert_allclose(quick.predict(counts()), exact.predict(counts()), atol=1e-3)
 
 
-@solvers
-def test_a_fitted_row_folds_in_to_its_own_factor(solver):
-    R = counts()
-    model = fit(R, solver=solver)
-    np.testing.assert_allclose(model.fold_in(R), model.row_factors_, rtol=1e-8, atol=1e-12)
-    assert not model.fold_in(R)[4].any()  # who did nothing is nobody yet
-    rows, cols = np.nonzero(R == 0)
-    np.testing.assert_allclose(model.predict(R)[rows, cols], model.predict(rows, cols), atol=1e-12)
-
-
 @pytest.mark.parametrize("again", [lambda R: sparse.csr_array(R), lambda R: np.where(R == 0, np.nan, R)])
 def test_unstored_zero_and_unknown_all_mean_not_seen(again):
     np.testing.assert_array_equal(fit(counts()).components_, fit(again(counts())).components_)

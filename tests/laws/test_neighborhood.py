@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from twofold import Biases, InputError, Neighborhood, config
 
@@ -16,13 +15,6 @@ def table(n=50, d=14, share=0.5, seed=0, dtype=np.float64):
     X[rng.random(X.shape) > share] = np.nan
     X[4], X[:, 6] = np.nan, np.nan
     return X.astype(dtype)
-
-
-def store_known(X):
-    """The same table as CSR."""
-    there = ~np.isnan(X)
-    indptr = np.append(0, np.cumsum(there.sum(axis=1)))
-    return sparse.csr_array((X[there], np.nonzero(there)[1], indptr), shape=X.shape)
 
 
 def all_similarities(R, g, shrinkage):
@@ -96,17 +88,6 @@ def test_those_kept_are_the_strongest_from_strong_to_weak(kind):
     np.testing.assert_array_equal(kept.toarray(), strongest(full, 4))
     for a, b in zip(kept.indptr[:-1], kept.indptr[1:], strict=True):
         assert np.all(np.diff(np.abs(kept.data[a:b])) <= 0)
-
-
-@both_kinds
-def test_known_cells_stay_and_a_fitted_row_folds_in_as_itself(kind):
-    X = table()
-    model = Neighborhood(kind=kind).fit(X)
-    filled, there = model.transform(X), ~np.isnan(X)
-    np.testing.assert_array_equal(filled[there], X[there])
-    rows, cols = np.nonzero(~there)
-    np.testing.assert_allclose(filled[rows, cols], model.predict(rows, cols), rtol=1e-10)
-    np.testing.assert_allclose(model.fold_in(X[7:9]), model.predict(X)[7:9], rtol=1e-12)
 
 
 def test_by_items_even_the_known_cells_of_a_fitted_row_are_predicted_alike():

@@ -217,14 +217,6 @@ def test_the_planted_table_is_found_within_the_noise():
     assert np.sqrt((error**2).mean()) < 0.6 * 0.5
 
 
-def test_a_fitted_row_folds_in_to_its_own_factor():
-    X = plant()
-    model = fit(X, max_iter=20)
-    np.testing.assert_allclose(model.fold_in(X), model.row_factors_, rtol=1e-6, atol=1e-8)
-    rows, cols = np.nonzero(np.isnan(X))
-    np.testing.assert_allclose(model.predict(X)[rows, cols], model.predict(rows, cols), rtol=1e-6, atol=1e-8)
-
-
 @pytest.mark.parametrize("unit", [1e-6, 0.05, 20.0, 1e6])
 def test_units_do_not_matter(unit):
     X = plant()

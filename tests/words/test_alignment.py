@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from tests.callbacks import Crash, Recorder
 from twofold import Alignment, Checkpoint, EarlyStopping, InputError, WordVectors
-from twofold.core.callbacks import _Quiet
 from twofold.words import align
 
 
@@ -158,25 +158,14 @@ def test_bad_arguments_are_refused():
         made.transform(np.ones((2, 5)))
 
 
-class Kill(_Quiet):
-    """Ends a fit after three rounds."""
-
-    rounds = 0
-
-    def on_fit_task_end(self, estimator, context):
-        self.rounds += context.parent is not None
-        if self.rounds == 3:
-            raise KeyboardInterrupt
-
-
 def test_callbacks(tmp_path):
     english, german, pairs = two()
     stop = EarlyStopping(pairs[20:], patience=2)
     made = Alignment(refine=10).set_callbacks(stop).fit(english, german, pairs[:20])
     assert len(stop.scores_) == made.n_iter_ and made.score(pairs[20:]) == stop.best_score_
     path, whole = tmp_path / "c", Alignment().fit(english, german, pairs[:8])
-    with pytest.raises(KeyboardInterrupt):
-        Alignment().set_callbacks(Checkpoint(path), Kill()).fit(english, german, pairs[:8])
+    with pytest.raises(Crash):
+        Alignment().set_callbacks(Checkpoint(path), Recorder(crash_after=3)).fit(english, german, pairs[:8])
     resumed = Alignment().set_callbacks(Checkpoint(path)).fit(english, german, pairs[:8])
     assert resumed.matrix_.tobytes() == whole.matrix_.tobytes() and resumed.n_iter_ == whole.n_iter_ > 2
     assert not path.exists()

@@ -108,9 +108,3 @@ def test_threads_budget_and_place_do_not_show(pairs, tmp_path, monkeypatch):
 def test_more_numbers_than_words_are_refused(pairs):
     with pytest.raises(InputError, match=r"n_components=51 is more than the \d+ words"):
         PMIEmbedding(51).fit(pairs)
-
-
-@pytest.mark.parametrize("wrong", [{"n_components": 0}, {"shift": 0}, {"smoothing": 1.5}, {"power": -1}])
-def test_wrong_parameters_are_refused(pairs, wrong):
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        PMIEmbedding(**wrong).fit(pairs)

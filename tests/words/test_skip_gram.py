@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tests.callbacks import Crash, Recorder
 from twofold import Checkpoint, EarlyStopping, SkipGram, config
-from twofold.core.callbacks import _Quiet
 from twofold.core.checks import InputError
 from twofold.core.progress import report_to
 from twofold.words.skip_gram import _steps
@@ -33,11 +33,7 @@ def bits(fitted):
 
 def test_what_is_fitted():
     fitted = model(biases=True).fit(lines())
-    assert set(fitted.vectors_.words) == set(fitted.contexts_.words) == set(WORDS)
-    assert fitted.vectors_.vectors_.shape == fitted.contexts_.vectors_.shape == (21, 5)
-    assert fitted.vectors_.vectors_.dtype == np.float32 and fitted.biases_.shape == (21,)
-    assert fitted.n_iter_ == 3 and fitted.converged_
-    assert set(fitted.history_) == {"objective", "seconds", "words_per_second", "learning_rate"}
+    assert set(fitted.contexts_.words) == set(WORDS) and fitted.biases_.shape == (21,)
     assert fitted.history_["learning_rate"] == pytest.approx([0.05, 0.05 * 2 / 3, 0.05 / 3])
     assert min(fitted.history_["words_per_second"]) > 0
     assert model().fit(lines()).biases_ is None
@@ -74,8 +70,8 @@ def test_tiles_give_the_same_bits_on_any_number_of_threads(tiles, tmp_path):
 def test_tiles_resume_to_the_same_bits_and_can_be_cut_short(tiles, tmp_path):
     text = lines(500)
     expected, path = bits(model().fit(text)), tmp_path / "fit.checkpoint"
-    with pytest.raises(Killed):
-        model().set_callbacks(Checkpoint(path), Kill(1)).fit(text)
+    with pytest.raises(Crash):
+        model().set_callbacks(Checkpoint(path), Recorder(crash_after=2)).fit(text)
     assert bits(model().set_callbacks(Checkpoint(path)).fit(text)) == expected
 
 
@@ -93,22 +89,6 @@ def test_a_text_on_disk_gives_the_same_bits():
     expected = bits(model(max_iter=1).fit(text))
     with config(memory="1MiB"):
         assert bits(model(max_iter=1).fit(text)) == expected
-
-
-class Killed(Exception):
-    pass
-
-
-class Kill(_Quiet):
-    """Ends a fit after some epochs."""
-
-    def __init__(self, after):
-        self.after = after
-
-    def on_fit_task_end(self, estimator, context):
-        self.after -= context.parent is not None
-        if self.after < 0:
-            raise Killed
 
 
 def test_scoring_changes_nothing():
