@@ -11,8 +11,7 @@ from scipy import sparse
 from bench import machine
 from bench.harness import Bar, Contestant, Event, Missing, Row, apart, optional
 from twofold import Recommender, datasets
-from twofold.completion.recommender._content import learn_content, make_profiles, score_new
-from twofold.completion.recommender._features import Features, read_features
+from twofold.completion.recommender._features import Features, learn_content, make_profiles, read_features, score_new
 from twofold.core.checks import InputError
 
 N = 10

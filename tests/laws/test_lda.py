@@ -134,7 +134,7 @@ def test_a_folder_of_counts_equals_memory(solver, tmp_path, monkeypatch):
 def test_a_fit_cut_short_goes_on_to_the_same_bits(solver, after, tmp_path, small_blocks):
     X, path = plant(150)[0].toarray(), tmp_path / "c"
     with pytest.raises(Crash):
-        model(solver, max_iter=8, tol=0).set_callbacks(Checkpoint(path), Recorder(crash_after=after)).fit(X)
+        model(solver, max_iter=8, tol=0).set_callbacks(Checkpoint(path), Recorder(crash_after=after + 1)).fit(X)
     assert path.exists()
     a, b = model(solver, max_iter=8, tol=0), model(solver, max_iter=8, tol=0).set_callbacks(Checkpoint(path))
     assert np.array_equal(a.fit(X).components_, b.fit(X).components_) and b.n_iter_ == 8

@@ -15,7 +15,7 @@ from tests.text.helpers import measure_growth
 from twofold import InputError
 from twofold.core.data.blocks import as_blocks
 from twofold.text.vocabulary import Vocabulary
-from twofold.words.cooccurrence import _pairs as module
+from twofold.words.cooccurrence import cooccurrence as module
 from twofold.words.cooccurrence.cooccurrence import Cooccurrence
 
 corpora = st.lists(st.lists(st.sampled_from("abcdefgé"), max_size=14), min_size=1, max_size=6).filter(any)

@@ -25,6 +25,7 @@ from twofold.core.engine.local import Engine
 from twofold.core.numerics.alternating_ridge import Ridge
 from twofold.core.numerics.krylov import extend_basis
 from twofold.core.seeds import generator
+from twofold.core.types import Seed
 from twofold.kernels.sparse_low_rank import cell_dots, csr_dot
 from twofold.linalg import fix_signs
 
@@ -205,6 +206,25 @@ class LowRank(Factors):
 
     def _folding(self) -> tuple[Callable, tuple]:
         return fold_or_mean, (self.row_factors_.mean(axis=0), *super()._folding()[1])
+
+
+class FixedRank(LowRank):
+    """Base class of the models of a given rank k, from the squared error alone."""
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        normalize: str | None = None,
+        tol: float = 1e-6,
+        max_iter: int = 500,
+        random_state: Seed = None,
+    ):
+        self.n_components = n_components
+        self.normalize = normalize
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
 
 
 def make_attributes(cells: Observed, k: int = 1, **more: Any) -> Callable[[Any], dict]:

@@ -16,7 +16,7 @@ values restored where they are given out, so that no model need know.
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,7 +32,7 @@ from twofold.core.checks import InputError, check_places
 from twofold.core.data.known_cells import Observed, find_known_cells, keep_stored, see_both_sides, take_known
 from twofold.core.estimator import Model
 from twofold.core.numerics.alternating_ridge import Ridge, solve_rows, with_unit
-from twofold.core.params import Interval, StrOptions
+from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.types import Table
 
 NORMALIZE = {"normalize": [None, StrOptions({"row", "column"})]}  # the constraint of models that have the parameter
@@ -147,16 +147,13 @@ class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
         for a in range(0, shown.shape[0], step):
             truth = asked[a : a + step]
             row = np.repeat(np.arange(truth.shape[0]), np.diff(truth.indptr))
-            error += float(
-                ((_predict_block(shown[a : a + step], *self._both())[row, truth.indices] - truth.data) ** 2).sum()
-            )
+            values = _predict_block(shown[a : a + step], *self._both())[row, truth.indices]
+            error += float(((values - truth.data) ** 2).sum())
         return -float(np.sqrt(error / asked.nnz))
 
     def _both(self) -> tuple:
-        lines = self.normalization_
-        if lines is None:
-            return *self._folding(), *self._valuing()
-        return *self._reading(), restore_values, (lines, *self._valuing())
+        lines, valuing = self.normalization_, self._valuing()
+        return *self._reading(), *(valuing if lines is None else (restore_values, (lines, *valuing)))
 
     def _reading(self) -> tuple[Callable, tuple]:
         """`_folding` of cells as they come, before they are standardized."""
@@ -167,7 +164,7 @@ class Completion(OneToOneFeatureMixin, TransformerMixin, Model):
 
     def _fold(self, X: Table) -> tuple[Any, Normalization | None]:
         """Codes of new rows, and how these were standardized if rows were."""
-        codes, lines = self._rowwise(fold_block, X, *self._reading()), self.normalization_
+        codes, lines = self._rowwise(_predict_block, X, *self._reading()), self.normalization_
         if lines is None or not lines.by_row:
             return codes, None
         return codes[:, :-2], lines._replace(center=codes[:, -2], scale=codes[:, -1])
@@ -213,15 +210,13 @@ def find_columns(cols: ArrayLike, values: ArrayLike, target: int, d: int) -> tup
     return at, x
 
 
-def fold_block(X: Any, fold: Callable, state: tuple) -> np.ndarray:
-    """Codes of one block of rows."""
+def _predict_block(
+    X: Any, fold: Callable, state: tuple, value: Callable | None = None, shared: tuple = ()
+) -> np.ndarray:
+    """The model's values in one block of rows; without `value`, the codes of the rows."""
     cells, bad = _keep_finite(X)
-    return _mark_bad(fold(cells, *state), bad)
-
-
-def _predict_block(X: Any, fold: Callable, state: tuple, value: Callable, shared: tuple) -> np.ndarray:
-    cells, bad = _keep_finite(X)
-    return _mark_bad(value(fold(cells, *state), *shared), bad)
+    codes = fold(cells, *state)
+    return _mark_bad(codes if value is None else value(codes, *shared), bad)
 
 
 def _fill_block(X: Any, fold: Callable, state: tuple, value: Callable, shared: tuple) -> np.ndarray:
@@ -306,9 +301,7 @@ class Factors(Completion):
     _default_components: ClassVar[int] = 20
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [None, Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state", np.random.Generator],
+        **ITERATIVE,
         **NORMALIZE,
     }
 
@@ -324,14 +317,7 @@ class Factors(Completion):
         return int(wanted)
 
     def _run(
-        self,
-        cells: Observed,
-        sweep: Callable[[Any, int], loop.Sweep],
-        start: Any,
-        seed: int,
-        X: Any,
-        fitted: Callable[[Any], dict],
-        **options: Any,
+        self, cells: Observed, sweep: Callable, start: Any, seed: int, X: Any, fitted: Callable, **options: Any
     ) -> None:
         """The loop over sweeps from `start`; `fitted(state)` gives the attributes, `options` go to :func:`loop.run`."""
         settings = {"max_iter": self.max_iter, "tol": self.tol, "fingerprint": cells.sign, **options}
@@ -363,11 +349,8 @@ class Factors(Completion):
         return np.ascontiguousarray(super().fold_in(X)[:, : len(self.components_)])
 
     def _valuing(self) -> tuple[Callable, tuple]:
-        return compute_values, (
-            self.components_,
-            self.column_bias_ + self.components_.dtype.type(self.mean_),
-            self._unit(),
-        )
+        offset = self.column_bias_ + self.components_.dtype.type(self.mean_)
+        return compute_values, (self.components_, offset, self._unit())
 
     def _predict_cells(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         out = self.row_bias_[rows] + self.column_bias_[cols] + self.components_.dtype.type(self.mean_)

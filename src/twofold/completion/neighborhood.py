@@ -170,23 +170,17 @@ def subtract_baseline(X: sparse.csr_array, bias: np.ndarray, offset: np.ndarray)
     return sparse.csr_array((gaps.astype(offset.dtype, copy=False), X.indices, X.indptr), shape=X.shape)
 
 
-def predict_by_columns(
-    X: sparse.csr_array, offset: np.ndarray, lam: float, S: sparse.csr_array, rule: Rule
+def predict_rows(
+    X: sparse.csr_array, offset: np.ndarray, lam: float, known: sparse.csr_array, rule: Rule, by_rows: bool
 ) -> np.ndarray:
-    """(m,d) new rows from the similarities of the columns."""
+    """(m,d) new rows: from the similarities of the columns, or from the fitted rows (d,n) that are like them."""
     bias = compute_shifts(X, offset, lam)
-    out = predict_all_deviations(subtract_baseline(X, bias[:, 0], offset), S, rule)
+    R = subtract_baseline(X, bias[:, 0], offset)
+    if by_rows:
+        return bias + offset + predict_all_deviations(known, compare_to_fitted(R, known, rule), rule).T
+    out = predict_all_deviations(R, known, rule)
     out += bias + offset
     return out
-
-
-def predict_by_rows(
-    X: sparse.csr_array, offset: np.ndarray, lam: float, fitted: sparse.csr_array, rule: Rule
-) -> np.ndarray:
-    """(m,d) new rows from the fitted rows (here d × n) that are like them, found now."""
-    bias = compute_shifts(X, offset, lam)
-    S = compare_to_fitted(subtract_baseline(X, bias[:, 0], offset), fitted, rule)
-    return bias + offset + predict_all_deviations(fitted, S, rule).T
 
 
 class Neighborhood(Completion):
@@ -311,10 +305,9 @@ class Neighborhood(Completion):
         return Rule(float(self.shrinkage), self.n_similar, *use)
 
     def _folding(self) -> tuple[Callable, tuple]:
-        given = (get_offset(self.baseline_), self.baseline_.reg_[0])
-        if self.kind == "user":
-            return predict_by_rows, (*given, self.residuals_, self._rule())
-        return predict_by_columns, (*given, sort_by_strength(self.similarities_), self._rule())
+        user = self.kind == "user"
+        known = self.residuals_ if user else sort_by_strength(self.similarities_)
+        return predict_rows, (get_offset(self.baseline_), self.baseline_.reg_[0], known, self._rule(), user)
 
     def fold_in(self, X: Table) -> np.ndarray:
         """The predictions (m,d) for all cells of new rows: here a row has no factors other than its values.
@@ -358,17 +351,12 @@ class Neighborhood(Completion):
             X, unit = own.standardize(X), own.scale[0 if own.by_row else target]
         offset, rule = get_offset(self.baseline_), self._rule()
         R = subtract_baseline(X, compute_shifts(X, offset, self.baseline_.reg_[0])[:, 0], offset)
-        known = self.residuals_[[target]] if self.kind == "user" else R
-        S = (
-            compare_to_fitted(R, self.residuals_, rule)
-            if self.kind == "user"
-            else sort_by_strength(self.similarities_)[[target]]
-        )
-        near, added = split_deviation(known, S, rule)
         if self.kind == "user":
+            near, added = split_deviation(self.residuals_[[target]], compare_to_fitted(R, self.residuals_, rule), rule)
             meets = self.residuals_[R.indices][:, near].toarray() * R.data[:, None]  # (m, neighbors)
             sums = meets.sum(axis=0)
             return (meets / np.where(sums == 0, 1, sums)) @ added * unit
+        near, added = split_deviation(R, sort_by_strength(self.similarities_)[[target]], rule)
         out = np.zeros(X.shape[1], R.dtype)
         out[near] = added * unit
         return out[R.indices]

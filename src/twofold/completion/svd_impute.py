@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from twofold.completion import _sparse_low_rank as low_rank
-from twofold.completion._sparse_low_rank import LowRank, Places
+from twofold.completion._sparse_low_rank import FixedRank, Places
 from twofold.core import loop
 from twofold.core.data.known_cells import Observed
 from twofold.core.estimator import fitting
 from twofold.core.seeds import seed_of
-from twofold.core.types import Seed, Table, Weights
+from twofold.core.types import Table, Weights
 
 
 class Problem(NamedTuple):
@@ -51,7 +51,7 @@ class State(NamedTuple):
     objective: float
 
 
-class SVDImpute(LowRank):
+class SVDImpute(FixedRank):
     """Fill the holes, take a truncated SVD, fill the holes with it, and so on until nothing moves.
 
     The rank-k matrix nearest to the known cells, by expectation and maximization; begun at the columns' means.
@@ -92,21 +92,6 @@ class SVDImpute(LowRank):
     >>> bool(np.linalg.norm(error) < 0.75 * np.linalg.norm(by_means))
     True
     """
-
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        normalize: str | None = None,
-        tol: float = 1e-6,
-        max_iter: int = 500,
-        random_state: Seed = None,
-    ):
-        self.n_components = n_components
-        self.normalize = normalize
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
 
     @fitting
     def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> SVDImpute:

@@ -16,20 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from twofold.completion import _sparse_low_rank as low_rank
-from twofold.completion._sparse_low_rank import LowRank, Places
+from twofold.completion._sparse_low_rank import FixedRank
+from twofold.completion.svd_impute import Problem, compute_error
 from twofold.core import loop
 from twofold.core.estimator import fitting
 from twofold.core.seeds import seed_of
-from twofold.core.types import Seed, Table, Weights
-
-
-class Problem(NamedTuple):
-    """What does not change during a fit."""
-
-    where: Places
-    x: np.ndarray  # (cells,)
-    w: np.ndarray  # (cells,)
-    k: int
+from twofold.core.types import Table, Weights
 
 
 class State(NamedTuple):
@@ -43,7 +35,7 @@ class State(NamedTuple):
     objective: float
 
 
-class SVP(LowRank):
+class SVP(FixedRank):
     """Singular value projection: the matrix of rank k nearest to the known cells, by projected gradients.
 
     Minimizes the squared error on the known cells over all matrices of rank k, without penalty: for tables that
@@ -98,29 +90,13 @@ class SVP(LowRank):
     True
     """
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        normalize: str | None = None,
-        tol: float = 1e-6,
-        max_iter: int = 500,
-        random_state: Seed = None,
-    ):
-        self.n_components = n_components
-        self.normalize = normalize
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-
     @fitting
     def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> SVP:
         """Fit to the known cells of X (NaN or unstored is unknown); `sample_weight` one number a row or a cell."""
         cells = self._observe(X, sample_weight)
         seed, k = seed_of(self.random_state), self._limit_rank(cells)
-        problem = Problem(
-            low_rank.index_cells(cells), cells.X.data.astype(np.float64), cells.W.data.astype(np.float64), k
-        )
+        x, w = cells.X.data.astype(np.float64), cells.W.data.astype(np.float64)
+        problem = Problem(low_rank.index_cells(cells), x, w, k, 1.0)
         whole = float(np.sqrt(problem.w @ problem.x**2))
 
         def sweep(state: State, t: int) -> loop.Sweep:
@@ -186,4 +162,4 @@ def project_step(p: Problem, state: State, D: np.ndarray, step: float, max_steps
     )
     L, R = np.ascontiguousarray(found.L[:, : p.k]), np.ascontiguousarray(found.V[:, : p.k])
     at = low_rank.compute_at_cells(p.where, L, R)
-    return State(L, R, at, D, found.V, 0.5 * float(p.w @ (p.x - at) ** 2))
+    return State(L, R, at, D, found.V, compute_error(p, at))

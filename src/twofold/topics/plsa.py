@@ -35,7 +35,7 @@ from twofold.kernels.kl import newton_counts
 from twofold.kernels.plsa import em_counts, em_fold
 from twofold.topics._nonnegative import TopicModel, check_init, sum_cells
 from twofold.topics.nmf.kullback_leibler import KullbackLeibler
-from twofold.topics.nmf.starts import start_level, start_randomly
+from twofold.topics.nmf.problem import start_level, start_randomly
 
 PASSES = {"newton": 2, "em": 1}  # over a document's mixture, a sweep
 MAX_FOLD_PASSES = 500  # over a new document

@@ -6,8 +6,14 @@ import pytest
 from scipy import sparse
 
 from twofold import EASE, InputError, Recommender, load
-from twofold.completion.recommender._content import learn_content, make_profiles, score_new
-from twofold.completion.recommender._features import encode, encode_one, read_features
+from twofold.completion.recommender._features import (
+    encode,
+    encode_one,
+    learn_content,
+    make_profiles,
+    read_features,
+    score_new,
+)
 
 KINDS = ("crime", "love", "war")
 

@@ -6,15 +6,20 @@ import pytest
 from scipy import sparse
 
 from twofold import ALS, EASE, Biases, Popularity, Recommender, datasets, metrics
-from twofold.completion.recommender._cost import (
+from twofold.completion.recommender._choose import TableCandidates
+from twofold.completion.recommender._lists import (
     DENSE_OPS_PER_SECOND,
+    Plan,
+    Trial,
+    choose_ranking,
     count_ease,
     count_ratings,
     limit_input_columns,
+    measure_cells,
     share_time,
+    split_parts,
+    value_cells,
 )
-from twofold.completion.recommender._in_memory import TableCandidates
-from twofold.completion.recommender._lists import Plan, Trial, choose_ranking, measure_cells, split_parts, value_cells
 
 WORLD = datasets.ratings(80, 50, seed=2)
 RATINGS = WORLD.ratings

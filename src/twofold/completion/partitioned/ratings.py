@@ -149,9 +149,7 @@ class PartitionedRatings:
 
     # ---- making ----------------------------------------------------------------------------------------------------
 
-    def _make(
-        self, source: Any, names: dict[str, str | None], duplicates: str | None, blanks: frozenset[str], holdout: float
-    ) -> None:
+    def _make(self, *given: Any) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         if any(self.folder.iterdir()):
             raise InputError(
@@ -161,7 +159,7 @@ class PartitionedRatings:
         for name in ("parts", "buckets", *SIDES):
             (self.folder / name).mkdir()
         try:
-            self._partition(source, names, duplicates, blanks, holdout)
+            self._partition(*given)
         except BaseException:
             shutil.rmtree(self.folder, ignore_errors=True)
             raise
@@ -184,13 +182,7 @@ class PartitionedRatings:
         size = max(int(np.clip(-(-total // SHARDS), *CELLS)), min(total // MAX_SHARDS, MAX_SHARD_CELLS))
         apart = Apart(holdout, min(1.0, HELD / max(holdout * total, 1)))
         bounds = [cut_rows(c, size, HEAVY) for c in counts]
-        cuts = [
-            Cut(mine, make_units(mine, other, c, o, HEAVY))
-            for mine, other, c, o in (
-                (bounds[0], bounds[1], counts[0], counts[1]),
-                (bounds[1], bounds[0], counts[1], counts[0]),
-            )
-        ]
+        cuts = [Cut(bounds[s], make_units(bounds[s], bounds[1 - s], counts[s], counts[1 - s], HEAVY)) for s in (0, 1)]
         sort = [tasks.submit(write_buckets, folder, p, cuts, dtype) for p in range(len(pieces))]
         starts = tasks.gather(sort, "sorting ratings")
         shutil.rmtree(folder / "parts")

@@ -3,6 +3,14 @@
 Two questions have two models. Which items belong in a list is answered by the one with the best lists of what was held
 out (see _lists.py); how a user would rate an item, where there are ratings, by the one with the least error on ratings
 held out. Both questions are asked in the same way of ratings in memory and of ratings on disk.
+
+in memory   ratings    Biases, Neighborhood, SVDPlusPlus (until its error on the ratings held out no longer falls)
+            lists      Popularity, EASE, ImplicitALS                what is chosen is fitted again, to all ratings
+on disk     ratings    Biases, ALS
+            lists      Popularity, ImplicitALS, EASE                what was tried is not fitted again
+
+The ratings held out on disk are at most a million, a small share of those that need this; the models that answer have
+not seen them.
 """
 
 from __future__ import annotations
@@ -11,13 +19,48 @@ from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
+from sklearn.base import clone
 
-from twofold.completion.recommender._lists import Scale
+from twofold.completion.als import ALS
+from twofold.completion.biases import Biases
+from twofold.completion.ease import EASE
+from twofold.completion.implicit_als import ImplicitALS
+from twofold.completion.neighborhood import Neighborhood
+from twofold.completion.partitioned.ratings import PartitionedRatings
+from twofold.completion.partitioned.stored_rows import StoredRows
+from twofold.completion.popularity import Popularity
+from twofold.completion.recommender._lists import (
+    DENSE_OPS_PER_SECOND,
+    MAX_LISTS,
+    MIN_INPUT_COLUMNS,
+    Part,
+    Plan,
+    Scale,
+    Trial,
+    choose_ranking,
+    count_ratings,
+    limit_input_columns,
+    measure_cells,
+    share_time,
+    value_cells,
+)
+from twofold.completion.recommender.splits import split_cells
+from twofold.completion.svd_plus_plus import SVDPlusPlus
 from twofold.core.callbacks import Checkpoint, EarlyStopping
+from twofold.core.config import config
+from twofold.core.data.known_cells import keep_stored
+from twofold.core.loop import quietly
 
 AS_GIVEN = "as they are"  # how a model sees cells that are not given other values
 MIN_RATINGS = 100  # below which some held out would show nothing
 MIN_RELATIVE_GAIN = 0.002  # of the error, by which a model must be better than biases
+MAX_IDLE_SWEEPS = 6  # in which the error on held-out ratings must fall by MIN_GAIN
+MIN_GAIN = 2e-4  # standard deviations of the ratings
+NEARLY_FULL = 0.5  # share of known cells from which on gaps carry no information
+STORED_FACTORS, STORED_SWEEPS = 32, 10  # of ImplicitALS on disk
+ALS_STOPPING: dict[str, Any] = {"tol": 1e-3, "max_iter": 20}
+BIASES_STOPPING: dict[str, Any] = {"tol": 1e-6, "max_iter": 30}
 
 
 class Chosen(NamedTuple):
@@ -116,3 +159,167 @@ def find_squares(model: Any, held: Any, low: float, high: float) -> np.ndarray:
     rows = np.repeat(np.arange(held.shape[0]), np.diff(held.indptr))
     found = np.clip(model.predict(rows, held.indices), low, high)
     return (found.astype(np.float64) - held.data) ** 2
+
+
+# ---- ratings in memory -----------------------------------------------------------------------------------------------
+
+
+class TableCandidates(Candidates):
+    """Models for a table X in memory."""
+
+    def __init__(self, X: sparse.csr_array, implicit: bool, holdout: float, seed: int, callbacks: list[Any]):
+        self.X, self.implicit, self.holdout, self.seed, self.callbacks = X, implicit, holdout, seed, callbacks
+        self.scale = measure_cells(X, implicit)
+        self.nearly_full = X.nnz > NEARLY_FULL * X.shape[0] * X.shape[1]
+
+    def fit(self, model: Any) -> Any:
+        return clone(model).set_callbacks(*self.callbacks).fit(self.X).set_callbacks()
+
+    def measure_given(self, model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {}, {}
+
+    def share_time(self, seconds: float) -> tuple[float, float]:
+        return share_time(self.X, seconds)
+
+    def _explain_default(self, question: str) -> dict[str, str] | None:
+        """Why no model can be chosen by what is held out; None if one can."""
+        if self.X.nnz >= MIN_RATINGS and self.holdout:
+            return None
+        few = f"{self.X.nnz} ratings are too few to hold some out"
+        return {"why": f"the default for {question}; {few if self.holdout else 'nothing was held out'}"}
+
+    def choose_ranking(self, seconds: float) -> tuple[Any, str, dict[str, Any]]:
+        figures: dict[str, Any] | None = self._explain_default("lists")
+        if figures is None:
+            plan, figures = choose_ranking(self.X, self.implicit, self.holdout, seconds, self.seed)
+        else:  # the ridge of an intercept finds its own way to popularity
+            size = limit_input_columns(self.X, seconds * DENSE_OPS_PER_SECOND)
+            plan = Plan(EASE(intercept=True, max_items=size) if size else Popularity())
+        with quietly():
+            fitted = clone(plan.model).fit(value_cells(self.X, plan.how, self.scale))
+        return fitted, plan.how, {**describe_model(fitted), "cells": plan.how, **figures}
+
+    def choose_rating(self, seconds: float) -> tuple[Any, dict[str, Any]]:
+        models, skipped = self.list_rating_models(seconds)
+        figures: dict[str, Any] | None = self._explain_default("ratings")
+        model = list(models.values())[-1]
+        if figures is None:
+            fold = split_cells(self.X, "random", self.holdout, None, self.seed)
+            model, figures = self._try_ratings(models, keep_stored(self.X, fold < 0), keep_stored(self.X, fold == 0))
+            figures |= {"skipped": skipped} if skipped else {}
+            figures["held_out"] = int((fold == 0).sum())
+        with quietly():  # its sweeps were chosen here, or stop where the trial did
+            fitted = self.fit(model)
+        return fitted, {**describe_model(fitted), **figures}
+
+    def list_rating_models(self, seconds: float) -> tuple[dict[str, Any], list[str]]:
+        """The models to try, by name, from the simplest on; and those for which there is not the time."""
+        cost, operations = count_ratings(self.X), seconds * DENSE_OPS_PER_SECOND
+        best = SVDPlusPlus(random_state=self.seed)
+        sweeps = cost.limit_sweeps(operations, best.max_iter)
+        affordable = {"Biases": True, "Neighborhood": cost.neighbors <= operations, "SVDPlusPlus": sweeps > 0}
+        models = {"Biases": Biases(), "Neighborhood": Neighborhood(), "SVDPlusPlus": best}
+        best.set_params(max_iter=max(sweeps, 1))
+        tried = {name: model for name, model in models.items() if affordable[name]}
+        return tried, [name for name in models if not affordable[name]]
+
+    def _try_ratings(
+        self, models: dict[str, Any], train: sparse.csr_array, held: sparse.csr_array
+    ) -> tuple[Any, dict[str, Any]]:
+        """The model to fit to everything, by the error on held-out ratings."""
+        ends = train.data.min(), train.data.max()
+
+        def score(model: Any) -> float:  # in the rows as they are, at a fraction of the cost of folding them in again
+            return -float(np.sqrt(np.mean(find_squares(model, held, *ends))))
+
+        stop = EarlyStopping(patience=MAX_IDLE_SWEEPS, min_delta=MIN_GAIN * float(train.data.std()), score=score)
+        reporting, squares, sweeps = select_reporting(self.callbacks), {}, {}
+        for name, model in models.items():
+            callbacks = (stop, *reporting) if name == "SVDPlusPlus" else reporting
+            with quietly():
+                trial = clone(model).set_callbacks(*callbacks).fit(train)
+            squares[name] = find_squares(trial, held, *ends)
+            if name == "SVDPlusPlus":
+                sweeps = {"sweeps": stop.best_sweep_ + 1}
+                model.set_params(max_iter=sweeps["sweeps"] if sweeps["sweeps"] < trial.n_iter_ else model.max_iter)
+        best, figures = compare_errors(squares)
+        return models[best], figures | sweeps
+
+
+# ---- ratings on disk -------------------------------------------------------------------------------------------------
+
+
+class StoredCandidates(Candidates):
+    """Models for partitioned ratings from `low` to `high`."""
+
+    def __init__(
+        self, ratings: PartitionedRatings, implicit: bool, ends: tuple[float, float], seed: int, callbacks: list[Any]
+    ):
+        self.ratings, self.implicit, self.seed, self.callbacks = ratings, implicit, seed, callbacks
+        self.held, self.seen = ratings.held_out, StoredRows(ratings)
+        self.scale = Scale(*ends, None if implicit else self._fit_quietly(Biases(**BIASES_STOPPING)))
+
+    def fit(self, model: Any) -> Any:
+        return clone(model).set_callbacks(*self.callbacks).fit(self.ratings).set_callbacks()
+
+    def _fit_quietly(self, model: Any) -> Any:
+        with quietly():
+            return model.set_callbacks(*select_reporting(self.callbacks)).fit(self.ratings).set_callbacks()
+
+    def measure_given(self, model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        if self.held.nnz < MIN_RATINGS:
+            return {}, {}
+        trial, name, counted = self._start_trial(), type(model).__name__, {"held_out": self.held.nnz}
+        trial.run(Plan(Popularity()))
+        trial.figures[name] = trial.measure(model, trial.parts[0])
+        lists = trial.describe(name)
+        if self.implicit:
+            return {}, lists
+        table = {
+            one: summarize_squares(self._find_squares(m)) for one, m in (("Biases", self.scale.baseline), (name, model))
+        }
+        return describe_errors(table, name) | counted, lists
+
+    def _find_squares(self, model: Any) -> np.ndarray:
+        return find_squares(model, self.held, self.scale.low, self.scale.high)
+
+    def _start_trial(self) -> Trial:
+        users = np.flatnonzero(np.diff(self.held.indptr))
+        some = np.unique(np.linspace(0, len(users) - 1, MAX_LISTS).astype(int))
+        part = Part(self.seen, self.scale, self.held, users[some] if len(users) > MAX_LISTS else users)
+        return Trial([part], lambda plan, part: self._fit_quietly(plan.model))
+
+    def choose_rating(self, seconds: float) -> tuple[Any, dict[str, Any]]:
+        models = {"Biases": self.scale.baseline, "ALS": self._fit_quietly(ALS(random_state=self.seed, **ALS_STOPPING))}
+        name, figures = "ALS", {"why": "the default for ratings; nothing was held out"}
+        if self.held.nnz:
+            name, figures = compare_errors({name: self._find_squares(model) for name, model in models.items()})
+            figures["held_out"] = self.held.nnz
+        return models[name], {**describe_model(models[name]), **figures}
+
+    def choose_ranking(self, seconds: float) -> tuple[Any, str, dict[str, Any]]:
+        models: dict[str, Any] = {"Popularity": Popularity()}
+        if self.scale.low >= 0:
+            factors = min(STORED_FACTORS, *self.ratings.shape)
+            models["ImplicitALS"] = ImplicitALS(factors, max_iter=STORED_SWEEPS, random_state=self.seed)
+        size = self._limit_input_columns(seconds * DENSE_OPS_PER_SECOND)
+        if size:
+            models["EASE"] = EASE(max_items=size)
+        if self.held.nnz:
+            trial = self._start_trial()
+            for model in models.values():
+                trial.run(Plan(model))
+            plan, figures = trial.choose()
+            model = plan.model
+        else:
+            model = self._fit_quietly(models.get("ImplicitALS", models["Popularity"]))
+            figures = {"why": "the default for lists; nothing was held out"}
+        return model, AS_GIVEN, {**describe_model(model), **figures, **({} if size else {"skipped": ["EASE"]})}
+
+    def _limit_input_columns(self, operations: float) -> int:
+        """Input columns that EASE can afford, by the time and by the memory of this process; 0 if too few."""
+        item, d = self.seen.dtype.itemsize, self.seen.shape[1]
+        room = config().memory / (6 * item)  # its Gram matrix, the inverse, and what that takes meanwhile
+        m = min(limit_input_columns(self.seen, operations), int(room**0.5))
+        products = m * (d - m) * (item + 4)  # of input columns with the others, which workers add up
+        return m if m >= min(MIN_INPUT_COLUMNS, d) and 4 * products <= config().memory else 0

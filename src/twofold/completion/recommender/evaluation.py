@@ -34,8 +34,7 @@ from scipy import sparse
 from twofold import metrics
 from twofold.completion.ids import number_ids, places, plain
 from twofold.completion.ratings_table import RatingsTable, merge_pairs, table, triples
-from twofold.completion.recommender._content import SAMPLE, learn_content, make_profiles, score_new
-from twofold.completion.recommender._features import read_features
+from twofold.completion.recommender._features import SAMPLE, learn_content, make_profiles, read_features, score_new
 from twofold.completion.recommender.splits import Part
 from twofold.completion.scorer import ProductScorer, Scorer, rank_items, rank_row
 from twofold.core.checks import InputError

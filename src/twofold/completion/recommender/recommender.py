@@ -27,24 +27,31 @@ from twofold.completion.ease import EASE
 from twofold.completion.ids import find_ids, place, places
 from twofold.completion.implicit_als import ImplicitALS
 from twofold.completion.model import Completion
+from twofold.completion.partitioned.ratings import open_ratings
+from twofold.completion.partitioned.stored_rows import StoredRows, rank_all
 from twofold.completion.popularity import Popularity
 from twofold.completion.ratings_table import RatingsTable, cells_of, check_enough, count_items, row_of
 from twofold.completion.recommender import evaluation
-from twofold.completion.recommender._choose import AS_GIVEN, Candidates, choose_models
-from twofold.completion.recommender._content import (
+from twofold.completion.recommender._choose import (
+    AS_GIVEN,
+    Candidates,
+    StoredCandidates,
+    TableCandidates,
+    choose_models,
+)
+from twofold.completion.recommender._features import (
+    encode_one,
     get_columns,
     learn_items,
     learn_users,
+    read_features,
     score_items,
     score_user,
     split_features,
 )
-from twofold.completion.recommender._features import encode_one, read_features
-from twofold.completion.recommender._in_memory import TableCandidates
 from twofold.completion.recommender._lists import Scale, measure_cells, value_cells
-from twofold.completion.recommender._similar import compare_items
 from twofold.completion.recommender._update import join_ratings
-from twofold.completion.recommender.explain import split_prediction
+from twofold.completion.recommender.explain import compare_items, split_prediction
 from twofold.completion.recommender.splits import split_table
 from twofold.completion.scorer import ExtendedScorer, Scorer, rank_items, rank_row
 from twofold.core.checks import InputError
@@ -223,10 +230,6 @@ class Recommender(Model):
         return self
 
     def _fit_partitioned(self, ratings: Any, users: Any, items: Any) -> Any:
-        from twofold.completion.partitioned.ratings import open_ratings
-        from twofold.completion.partitioned.stored_rows import StoredRows
-        from twofold.completion.recommender._on_disk import StoredCandidates
-
         if users is not None or items is not None:
             raise InputError("features of users and items are for ratings in memory. Leave out users= and items=.")
         wanted = {"user": self.user, "item": self.item, "rating": self.rating}
@@ -463,8 +466,6 @@ class Recommender(Model):
         if sparse.issparse(hidden):
             ranked = rank_items(scorer, hidden, np.arange(len(self.users_)), n)
         else:
-            from twofold.completion.partitioned.stored_rows import rank_all
-
             ranked = rank_all(scorer, hidden, n)
         for rows, found in ranked:
             there = found.items >= 0

@@ -40,8 +40,16 @@ from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.topics._nonnegative import NonnegativeModel, find_cell, sum_cells
 from twofold.topics.nmf import beta_divergence, kullback_leibler, squared
-from twofold.topics.nmf.problem import Penalty, Problem, divergences, expect_holes, measure_holes, share_of_holes
-from twofold.topics.nmf.starts import Data, start
+from twofold.topics.nmf.problem import (
+    Data,
+    Penalty,
+    Problem,
+    divergences,
+    expect_holes,
+    measure_holes,
+    share_of_holes,
+    start,
+)
 
 BETA = {"frobenius": 2.0, "kullback-leibler": 1.0, "itakura-saito": 0.0}
 SOLVERS = {2.0: ("cd", "als", "mu"), 1.0: ("newton", "mu")}  # by β; ("mu",) for all others

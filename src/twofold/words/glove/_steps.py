@@ -30,7 +30,7 @@ from twofold.core.engine.strata import groups, strata
 from twofold.core.progress import describe_rate, part
 from twofold.core.seeds import generator
 from twofold.kernels.glove import CELL, adagrad_cells, assign_cells_to_tiles, count_tiles, sgd_cells, shuffle_cells
-from twofold.words.glove._exact import Factors, Problem
+from twofold.words.glove._whole import Factors, Problem
 
 MIN_TILE_PAIRS = 4096
 MAX_TILE_BYTES = 2**21  # of the vectors of a tile, which then stay in a core's cache

@@ -8,7 +8,7 @@ One sweep:  the pairs fall into B × B tiles of words × contexts; B strata of B
             each tile   u_i, z_j, b_i, c_j ← AdaGrad steps, one pair at a time in a random order
 
 Threads never write the same vector, so any number of them gives the same bits. Files: _steps (AdaGrad and plain steps),
-_gradient (full gradients), _exact (other weights, by SVD or alternating least squares).
+_whole (full gradients, and other weights by SVD or alternating least squares).
 Reference: Gemulla et al. 2011 (strata).
 """
 
@@ -28,15 +28,14 @@ from twofold.core.data.blocks import Blocks
 from twofold.core.engine.local import Engine, add, fingerprint
 from twofold.core.estimator import Model, fitting
 from twofold.core.history import History
-from twofold.core.params import Interval, StrOptions
+from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import seed_of
 from twofold.core.types import Seed, Table
 from twofold.text.vocabulary import Vocabulary
 from twofold.words._mapped_cells import sum_blocks, sum_cells
 from twofold.words.cooccurrence.cooccurrence import PairCounts, count_pairs
-from twofold.words.glove._exact import Factors, Problem, complete, factorize
-from twofold.words.glove._gradient import descend_fully
 from twofold.words.glove._steps import descend
+from twofold.words.glove._whole import Factors, Problem, complete, descend_fully, factorize, weigh_pairs
 from twofold.words.word_vectors.word_vectors import WordVectors
 
 PAIRS_AT_ONCE = 2**16  # that are scored together
@@ -146,10 +145,8 @@ class GloVe(Model):
         "biases": ["boolean"],
         "reg": [Interval(Real, 0, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
         **Vocabulary._parameter_constraints,
-        "random_state": ["random_state", np.random.Generator],
+        **ITERATIVE,
     }
 
     def __init__(
@@ -262,9 +259,8 @@ class GloVe(Model):
         y : ignored
         """
         check_is_fitted(self)
-        factors = Factors(
-            self.row_factors_, np.ascontiguousarray(self.components_.T), self.row_bias_, self.column_bias_
-        )
+        sides = self.row_factors_, np.ascontiguousarray(self.components_.T)
+        factors = Factors(*sides, self.row_bias_, self.column_bias_)
         with count_pairs(X, self, self.vocabulary_) as pairs:
             known = {word: at for at, word in enumerate(self.vocabulary_.words_.tolist())}
             ids = np.array([known.get(word, -1) for word in pairs.vocabulary.words_.tolist()], np.int64)
@@ -284,7 +280,7 @@ class Measure(NamedTuple):
     scale: float
 
     def weight(self, n: np.ndarray) -> np.ndarray:
-        return np.minimum(1.0, (n / self.x_max) ** self.alpha) if self.weighting == "power" else np.ones_like(n)
+        return weigh_pairs(n, self.x_max, self.alpha) if self.weighting == "power" else np.ones_like(n)
 
     def goal(self, n: np.ndarray) -> np.ndarray:
         return np.log1p(n) if self.weighting == "all" else np.log(n)

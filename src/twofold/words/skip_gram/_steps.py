@@ -200,11 +200,8 @@ class Tiling(NamedTuple):
 
 def visit_tiles(some: list[tuple[int, Run]], state: State, plan: Plan, t: int) -> Sums:
     """Make the steps of some runs, stratum by stratum."""
-    engine, rng, count = (
-        Engine(),
-        generator(plan.seed, t, some[0][0], 1),
-        min(MAX_GROUPS, len(plan.noise) // MIN_GROUP_WORDS),
-    )
+    engine, rng = Engine(), generator(plan.seed, t, some[0][0], 1)
+    count = min(MAX_GROUPS, len(plan.noise) // MIN_GROUP_WORDS)
     tiling, total = assign_pairs_to_tiles(some, plan, t, count, rng), Sums(0.0, 0)
     start, stop = t * plan.tokens + some[0][1].start, t * plan.tokens + some[-1][1].stop
     rates = [plan.rate_at(start + (stop - start) * s // count) for s in range(count + 1)]
@@ -287,15 +284,6 @@ class Gradient(NamedTuple):
     rows: np.ndarray  # the distinct c
     of_X: np.ndarray  # (rows,S)
     of_Y: np.ndarray  # (V,S)
-
-
-def check_size(V: int) -> None:
-    if V > MAX_SOFTMAX_WORDS:
-        raise InputError(
-            f'loss="softmax" sums over the whole vocabulary for every word, and this one has {V:,} words; at most '
-            f"{MAX_SOFTMAX_WORDS:,} are feasible. Set max_size={MAX_SOFTMAX_WORDS} or raise min_count, or use "
-            'loss="negative".'
-        )
 
 
 def gradient(X: np.ndarray, Y: np.ndarray, near: np.ndarray, center: np.ndarray) -> Gradient:

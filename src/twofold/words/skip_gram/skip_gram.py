@@ -34,12 +34,12 @@ from twofold.text.text_tasks import TextTasks, find_text_tasks
 from twofold.text.vocabulary import Vocabulary
 from twofold.words.corpus import Corpus, Run, encode_corpus, fit_and_encode, runs
 from twofold.words.skip_gram._steps import (
+    MAX_SOFTMAX_WORDS,
     MIN_RATE,
     TOKENS_PER_RUN,
     Plan,
     State,
     Sums,
-    check_size,
     choose_way,
     cut_shards,
     epoch,
@@ -263,8 +263,12 @@ class SkipGram(Model):
     def _plan(self, text: Corpus, vocabulary: Vocabulary, rate: float, seed: int) -> Plan:
         window = self._window(text)
         parts, exact = runs(text, TOKENS_PER_RUN, margin=8 * window), self.loss == "softmax"
-        if exact:
-            check_size(len(vocabulary))
+        if exact and len(vocabulary) > MAX_SOFTMAX_WORDS:
+            raise InputError(
+                f'loss="softmax" sums over the whole vocabulary for every word, and this one has {len(vocabulary):,} '
+                f"words; at most {MAX_SOFTMAX_WORDS:,} are feasible. Set max_size={MAX_SOFTMAX_WORDS} or raise "
+                'min_count, or use loss="negative".'
+            )
         if not has_pairs(parts):
             raise no_pairs(vocabulary)
         counts, bias_column = vocabulary.counts_, self.n_components if self.biases else -1
