@@ -95,7 +95,7 @@ def test_results_can_be_read_by_others(ask, lines):
 
 
 def test_two_runs_on_two_threads_write_the_same_file(ask, lines, monkeypatch):
-    monkeypatch.setattr("twofold.words.skip_gram.skip_gram.TOKENS_PER_RUN", 256)
+    monkeypatch.setattr("twofold.words.skip_gram._steps.TOKENS_PER_RUN", 256)
     monkeypatch.setattr(_steps, "MIN_GROUP_WORDS", 12)
     monkeypatch.setattr(_steps, "visit", None)  # a text this small would be gone through in order
     monkeypatch.setattr(_steps, "visit_at_once", None)

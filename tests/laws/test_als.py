@@ -1,18 +1,18 @@
 """Laws of alternating least squares over known cells."""
 
-import warnings
-
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
 
+from tests.laws.completion import compute_objective as objective
+from tests.laws.completion import plant
 from twofold import ALS, Biases, InputError
 from twofold.completion._auto_ridge import RANKS
 from twofold.core.data.blocks import as_blocks
 from twofold.core.data.known_cells import find_known_cells
 from twofold.core.numerics.alternating_ridge import Plan, Ridge, features, spread_of
 
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 KINDS = {
     "cholesky": {"solver": "cholesky"},
     "cg": {"solver": "cg"},
@@ -25,34 +25,8 @@ kinds = pytest.mark.parametrize("kind", KINDS)
 both = pytest.mark.parametrize("biases", [False, True], ids=["factors", "biases"])
 
 
-def plant(n=50, d=40, k=3, share=0.5, noise=0.3, seed=0):
-    """Ratings around 3 made of biases and k factors, with holes; row 4 and column 2 are empty."""
-    rng = np.random.default_rng(seed)
-    X = 3 + rng.normal(size=(n, 1)) + rng.normal(size=d) + rng.normal(size=(n, k)) @ rng.normal(size=(k, d))
-    X += noise * rng.normal(size=(n, d))
-    X[rng.random((n, d)) > share] = np.nan
-    X[4], X[:, 2] = np.nan, np.nan
-    return X
-
-
 def fit(X, k=3, sample_weight=None, reg=0.1, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return ALS(k, reg=reg, random_state=0, **options).fit(X, sample_weight=sample_weight)
-
-
-def objective(model, X, w=None, lam=None):
-    """The formula, term by term."""
-    known = ~np.isnan(X)
-    w = np.where(known, 1.0 if w is None else w, 0.0)
-    lam, s = model.reg_ if lam is None else lam, model.spread_
-    U, Z, b, c = model.row_factors_, model.components_, model.row_bias_, model.column_bias_
-    gaps = np.where(known, X, 0.0) - (model.mean_ + b[:, None] + c + U @ Z)
-    power = (0.5 if model.reg == "auto" else 1.0) if model.reg_power is None else model.reg_power
-    n, d = w.sum(axis=1), w.sum(axis=0)
-    held_b, held_c = model.bias_reg_ or (lam * n**power / s, lam * d**power / s)
-    factors = lam * (n**power @ (U**2).sum(axis=1) + d**power @ (Z**2).sum(axis=0))
-    return (w * gaps**2).sum() + factors + (held_b * b**2).sum() + (held_c * c**2).sum()
+    return ALS(k, reg=reg, random_state=0, **options).fit(X, sample_weight=sample_weight)
 
 
 RIDGES = [{"reg": "auto"}, {"reg_power": 0.0}, {"reg_power": 0.5}, {"reg": "auto", "reg_power": 1}]

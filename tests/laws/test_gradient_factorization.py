@@ -1,50 +1,29 @@
 """Laws of gradient descent over known cells."""
 
-import warnings
-
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
 
 import twofold
+from tests.laws.completion import compute_objective as objective
+from tests.laws.completion import plant
 from twofold import ALS, Biases, GradientFactorization
 from twofold.completion import gradient_factorization as descent
 from twofold.core.data.blocks import as_blocks
 from twofold.core.data.known_cells import find_known_cells
 from twofold.core.numerics.alternating_ridge import make_plan
 
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 both = pytest.mark.parametrize("biases", [False, True], ids=["factors", "biases"])
 solvers = pytest.mark.parametrize("solver", ["sgd", "gradient"])
 
 
-def plant(n=120, d=80, k=3, share=0.5, noise=0.3, seed=0):
-    rng = np.random.default_rng(seed)
-    X = 3 + rng.normal(size=(n, 1)) + rng.normal(size=d) + rng.normal(size=(n, k)) @ rng.normal(size=(k, d))
-    X += noise * rng.normal(size=(n, d))
-    X[rng.random((n, d)) > share] = np.nan
-    X[4], X[:, 2] = np.nan, np.nan
-    return X
-
-
 def fit(X, k=3, sample_weight=None, reg=0.1, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return GradientFactorization(k, reg=reg, random_state=0, **options).fit(X, sample_weight=sample_weight)
-
-
-def objective(model, X, w=None):
-    """The formula, term by term."""
-    known = ~np.isnan(X)
-    w = np.where(known, 1.0 if w is None else w, 0.0)
-    U, Z, b, c, s = model.row_factors_, model.components_, model.row_bias_, model.column_bias_, model.spread_
-    gaps = np.where(known, X, 0.0) - (model.mean_ + b[:, None] + c + U @ Z)
-    rows = w.sum(axis=1) @ ((U**2).sum(axis=1) + b**2 / s)
-    return (w * gaps**2).sum() + model.reg_ * (rows + w.sum(axis=0) @ ((Z**2).sum(axis=0) + c**2 / s))
+    return GradientFactorization(k, reg=reg, random_state=0, **options).fit(X, sample_weight=sample_weight)
 
 
 @both
 def test_objective_of_full_gradients_is_the_formula(biases):
-    X, w = plant(), np.random.default_rng(1).random((120, 80)) + 0.1
+    X, w = plant(120, 80), np.random.default_rng(1).random((120, 80)) + 0.1
     for weights in (None, w):
         model = fit(X, solver="gradient", biases=biases, max_iter=5, sample_weight=weights)
         np.testing.assert_allclose(model.history_["objective"][-1], objective(model, X, weights), rtol=1e-10)
@@ -53,7 +32,7 @@ def test_objective_of_full_gradients_is_the_formula(biases):
 @both
 def test_objective_of_sgd_is_what_cells_cost_in_their_turn(biases):
     """With steps too small to matter, that is the formula at the start; each cell pays its share of the ridge."""
-    X = plant()
+    X = plant(120, 80)
     model = fit(X, biases=biases, max_iter=1, learning_rate=1e-9)
     np.testing.assert_allclose(model.history_["objective"][-1], objective(model, X), rtol=1e-5)
 
@@ -86,7 +65,7 @@ def small_tiles(monkeypatch):
 
 @pytest.mark.usefixtures("small_tiles")
 def test_tiles_of_a_stratum_share_no_row_and_no_column():
-    cells = find_known_cells(as_blocks(plant()))
+    cells = find_known_cells(as_blocks(plant(120, 80)))
     strata = descent.deal_tiles(cells, np.random.default_rng(0))
     B = len(strata)
     assert B > 4 and all(len(tiles) == B for tiles in strata)
@@ -98,7 +77,7 @@ def test_tiles_of_a_stratum_share_no_row_and_no_column():
 
 @pytest.mark.usefixtures("small_tiles")
 def test_every_cell_is_dealt_once_with_its_value_and_weight():
-    X, w = plant(), np.random.default_rng(1).random((120, 80)) + 0.1
+    X, w = plant(120, 80), np.random.default_rng(1).random((120, 80)) + 0.1
     tiles = [
         t
         for stratum in descent.deal_tiles(find_known_cells(as_blocks(X), w), np.random.default_rng(0))
@@ -114,7 +93,7 @@ def test_every_cell_is_dealt_once_with_its_value_and_weight():
 @pytest.mark.usefixtures("small_tiles")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_threads_do_not_show(dtype):
-    X, found = plant().astype(dtype), []
+    X, found = plant(120, 80).astype(dtype), []
     for threads in (1, 2, 3):
         with twofold.config(threads=threads):
             model = fit(X, max_iter=5)
@@ -126,7 +105,7 @@ def test_threads_do_not_show(dtype):
 @both
 @solvers
 def test_it_comes_down_to_where_als_does(solver, biases):
-    X = plant()
+    X = plant(120, 80)
     best = ALS(3, reg=0.1, biases=biases, tol=1e-6, max_iter=300, random_state=0).fit(X)
     here = fit(X, solver=solver, biases=biases, tol=1e-5, max_iter=400)
     assert objective(here, X) < 1.05 * best.history_["objective"][-1]
@@ -136,7 +115,7 @@ def test_it_comes_down_to_where_als_does(solver, biases):
 @both
 @pytest.mark.parametrize("unit", [1e-8, 1e6])
 def test_units_do_not_matter(solver, biases, unit):
-    X, options = plant(), {"solver": solver, "biases": biases, "max_iter": 10}
+    X, options = plant(120, 80), {"solver": solver, "biases": biases, "max_iter": 10}
     here, there = fit(X, **options), fit(X * unit, **options)
     np.testing.assert_allclose(there.predict(X * unit) / unit, here.predict(X), rtol=1e-7, atol=1e-7)
     ratio = np.array(there.history_["objective"]) / np.array(here.history_["objective"])
@@ -164,13 +143,13 @@ def test_a_planted_table_is_recovered():
 
 
 def test_momentum_is_quicker():
-    X = plant()
+    X = plant(120, 80)
     slow, quick = (fit(X, solver="gradient", momentum=m, tol=0.0, max_iter=30) for m in (0.0, 0.9))
     assert quick.history_["objective"][-1] < slow.history_["objective"][-1]
 
 
 def test_the_start_is_balanced():
-    model = fit(plant(), max_iter=1, learning_rate=1e-9, biases=False)
+    model = fit(plant(120, 80), max_iter=1, learning_rate=1e-9, biases=False)
     sizes = [(a**2).mean() for a in (model.row_factors_, model.components_)]
     np.testing.assert_allclose(sizes[0], sizes[1], rtol=0.25)
 

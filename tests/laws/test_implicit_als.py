@@ -1,15 +1,13 @@
 """Laws of the factorization of clicks and counts, against weighted least squares over every cell."""
 
-import warnings
-
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
 
 from twofold import ImplicitALS, InputError
 from twofold.completion import implicit_als
 
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 solvers = pytest.mark.parametrize("solver", ["cholesky", "cg", "blocks"])
 powers = pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
 
@@ -29,11 +27,7 @@ def counts(n=40, d=25, kinds=3, seed=0):
 
 
 def fit(R, k=3, sample_weight=None, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return ImplicitALS(k, random_state=0, **{"reg": 2.0, "alpha": 4.0, **options}).fit(
-            R, sample_weight=sample_weight
-        )
+    return ImplicitALS(k, random_state=0, **{"reg": 2.0, "alpha": 4.0, **options}).fit(R, sample_weight=sample_weight)
 
 
 def preference(R, alpha=4.0):

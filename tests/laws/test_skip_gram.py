@@ -180,7 +180,7 @@ def test_tiles_lead_to_the_same_optimum(monkeypatch):
     for u in rng.random(20_000):
         at.append(min(int(np.searchsorted(P[at[-1]], u)), 23))
     lines = [[f"w{i}" for i in at[a : a + 500]] for a in range(0, len(at), 500)]
-    monkeypatch.setattr("twofold.words.skip_gram.skip_gram.TOKENS_PER_RUN", 500)
+    monkeypatch.setattr(_steps, "TOKENS_PER_RUN", 500)
     monkeypatch.setattr(_steps, "MIN_GROUP_WORDS", 6)
     assert _steps.choose_way(40, 30, 24, False, True)[0] is _steps.visit_tiles
     fitted = model(k=24, max_iter=30, learning_rate=0.02).fit(lines)

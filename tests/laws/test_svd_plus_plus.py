@@ -1,33 +1,21 @@
 """Laws of variational factors with an implicit term, and of the prior that follows from which cells are known."""
 
-import warnings
-
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
 
+from tests.laws.completion import plant
 from twofold import Biases, InputError, SVDPlusPlus
 from twofold.completion import svd_plus_plus
 from twofold.completion.svd_plus_plus import Plan, Posterior, compute_moments, start_state, sweep
 from twofold.core.data.blocks import as_blocks
 from twofold.core.data.known_cells import find_known_cells
 
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 LOWER = np.tril_indices(3)
 
 
-def plant(n=60, d=40, k=2, share=0.5, noise=0.3, seed=0):
-    rng = np.random.default_rng(seed)
-    X = 3 + rng.normal(size=(n, 1)) + rng.normal(size=d) + rng.normal(size=(n, k)) @ rng.normal(size=(k, d))
-    X += noise * rng.normal(size=(n, d))
-    X[rng.random((n, d)) > share] = np.nan
-    X[4], X[:, 2] = np.nan, np.nan
-    return X
-
-
 def fit(X, k=2, sample_weight=None, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return SVDPlusPlus(k, random_state=0, **options).fit(X, sample_weight=sample_weight)
+    return SVDPlusPlus(k, random_state=0, **options).fit(X, sample_weight=sample_weight)
 
 
 def unpack(V):
@@ -87,7 +75,7 @@ def prior_terms(link, q, F):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_bound_is_the_formula(weighted):
-    X = plant(14, 9)
+    X = plant(14, 9, 2)
     w = np.random.default_rng(1).random(X.shape) + 0.5 if weighted else None
     plan = problem(X, w)
     state, weights = start_state(plan, biases_of(X, w), 2, 0), np.ones(X.shape) if w is None else w
@@ -190,11 +178,11 @@ def test_coefficients_are_a_ridge_regression(monkeypatch):
 
 
 def test_the_prior_of_a_link_is_its_pattern_times_its_coefficients():
-    plan = problem(plant(14, 9))
-    state = start_state(plan, biases_of(plant(14, 9)), 2, 0)
+    plan = problem(plant(14, 9, 2))
+    state = start_state(plan, biases_of(plant(14, 9, 2)), 2, 0)
     for _ in range(3):
         state = sweep(state, plan).state
-    known = ~np.isnan(plant(14, 9))
+    known = ~np.isnan(plant(14, 9, 2))
     np.testing.assert_allclose(state.rows.mean, scale_down(known) @ state.rows.Y, atol=1e-10)
     np.testing.assert_allclose(state.cols.mean, scale_down(known.T) @ state.cols.Y, atol=1e-10)
 
@@ -204,7 +192,7 @@ def test_the_prior_of_a_link_is_its_pattern_times_its_coefficients():
 
 @pytest.mark.parametrize("noise", [0.2, 1.0])
 def test_the_noise_is_found(noise):
-    model = fit(plant(200, 120, noise=noise), max_iter=150)
+    model = fit(plant(200, 120, 2, noise=noise), max_iter=150)
     np.testing.assert_allclose(np.sqrt(model.noise_variance_), noise, rtol=0.06)
     np.testing.assert_allclose(model.history_["noise"][-1], model.noise_variance_, rtol=1e-12)
 
@@ -219,7 +207,7 @@ def test_the_planted_table_is_found_within_the_noise():
 
 @pytest.mark.parametrize("unit", [1e-6, 0.05, 20.0, 1e6])
 def test_units_do_not_matter(unit):
-    X = plant()
+    X = plant(60, 40, 2)
     here, there = fit(X, max_iter=15), fit(X * unit, max_iter=15)
     np.testing.assert_allclose(there.predict(X * unit) / unit, here.predict(X), rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(there.noise_variance_ / unit**2, here.noise_variance_, rtol=1e-6)
@@ -295,7 +283,7 @@ def test_standard_deviations_are_as_large_as_the_errors(noise):
 
 
 def test_only_a_distribution_knows_how_sure_it_is():
-    X = plant()
+    X = plant(60, 40, 2)
     with pytest.raises(InputError, match=r"Biases does not know how sure it is. SVDPlusPlus does"):
         Biases().fit(X).predict([0], [0], return_std=True)
     with pytest.raises(InputError, match="rows and cols"):

@@ -75,13 +75,13 @@ def test_a_long_line_may_be_read_in_pieces(tmp_path, monkeypatch, piece):
     path = tmp_path / "long.txt"
     path.write_text("\n".join(LINES), "utf-8")
     monkeypatch.setattr(documents, "PIECE_BYTES", piece)
-    assert [line.replace(" ", "") for line in _joined(Texts(path))] == [line.replace(" ", "") for line in LINES]
+    assert [line.replace(" ", "") for line in join_lines(Texts(path))] == [line.replace(" ", "") for line in LINES]
     v = Vocabulary(min_count=1).fit(path)
     assert as_dict(v) == as_dict(Vocabulary(min_count=1).fit(LINES))
     assert v.n_lines_ == len(LINES)
 
 
-def _joined(read):
+def join_lines(read):
     lines, begun = [], ""
     for at, text in enumerate(read):
         begun += text

@@ -40,7 +40,7 @@ def as_table(counts):
     return {(i, j): x for i, j, x in zip(X.row.tolist(), X.col.tolist(), X.data.tolist(), strict=True)}
 
 
-def rounded(table):
+def round_table(table):
     return {cell: float(np.float32(float(x))) for cell, x in table.items()}
 
 
@@ -65,7 +65,7 @@ def test_counts_are_those_by_hand(lines, window, weighting, symmetric, min_count
     except InputError:
         return
     expected = by_hand(lines, model.vocabulary_, window, weighting == "harmonic", symmetric)
-    assert as_table(model.counts_) == rounded(expected)
+    assert as_table(model.counts_) == round_table(expected)
     assert model.counts_.has_sorted_indices and model.counts_.shape == (len(model.vocabulary_),) * 2
 
 

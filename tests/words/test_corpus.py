@@ -23,7 +23,7 @@ def lists_of(corpus):
     return [part.tolist() for part in np.split(corpus.tokens, corpus.ends)[:-1]]
 
 
-def made(lengths):
+def make_corpus(lengths):
     """A corpus of lines of these lengths, its tokens all different."""
     tokens, ends = Store(np.int32), Store(np.int64)
     tokens.append(np.arange(sum(lengths)))
@@ -112,7 +112,7 @@ def test_more_words_than_the_budget_take_a_second_reading():
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=15), st.integers(1, 9), st.integers(0, 4))
 @settings(max_examples=300, deadline=None)
 def test_runs_own_every_token_once_and_see_its_window(lengths, size, margin):
-    corpus = made(lengths)
+    corpus = make_corpus(lengths)
     found = runs(corpus, size, margin)
     lines = [found for found in lists_of(corpus) if found]
     line_of = {token: line for line in lines for token in line}

@@ -18,7 +18,7 @@ def corpus(lines=300, seed=0):
     return [[f"w{j}" for j in rng.choice(V, size=10, p=topics[rng.integers(4)])] for _ in range(lines)]
 
 
-def given(counts):
+def give_pairs(counts):
     """Pairs that were counted elsewhere."""
     pairs = Cooccurrence(vocabulary=[f"w{i}" for i in range(len(counts))]).fit([["w0", "w1"]])
     pairs.counts_ = sparse.csr_array(np.asarray(counts, np.float32))
@@ -81,12 +81,12 @@ def test_contexts_are_added_on_request(pairs):
 
 def test_words_that_meet_by_chance_alone_have_no_vector():
     share = np.random.default_rng(0).random(8) + 0.1
-    model = PMIEmbedding(3, smoothing=1.0, shift=1.01, random_state=0).fit(given(1000 * np.outer(share, share)))
+    model = PMIEmbedding(3, smoothing=1.0, shift=1.01, random_state=0).fit(give_pairs(1000 * np.outer(share, share)))
     assert not model.vectors_.vectors_.any() and model.history_["objective"] == [0.0]
 
 
 def test_how_much_text_there_is_does_not_matter(pairs):
-    small, large = (PMIEmbedding(5, random_state=0).fit(given(c * pairs.counts_.toarray())) for c in (1, 64))
+    small, large = (PMIEmbedding(5, random_state=0).fit(give_pairs(c * pairs.counts_.toarray())) for c in (1, 64))
     np.testing.assert_allclose(product(small), product(large), atol=1e-4)
 
 

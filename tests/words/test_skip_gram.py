@@ -42,7 +42,7 @@ def test_what_is_fitted():
 @pytest.fixture
 def tiles(monkeypatch):
     """Tiles for texts as small as these: 20 runs of 128 words, dealt 5 at a time, and groups of 5 words."""
-    monkeypatch.setattr("twofold.words.skip_gram.skip_gram.TOKENS_PER_RUN", 128)
+    monkeypatch.setattr(_steps, "TOKENS_PER_RUN", 128)
     monkeypatch.setattr(_steps, "MIN_RUNS", 5)
     monkeypatch.setattr(_steps, "MIN_GROUP_WORDS", 5)
     used = []
@@ -100,7 +100,6 @@ def test_scoring_changes_nothing():
 
 def test_epochs_report_how_far_they_are(monkeypatch):
     monkeypatch.setattr(_steps, "TOKENS_PER_RUN", 512)
-    monkeypatch.setattr("twofold.words.skip_gram.skip_gram.TOKENS_PER_RUN", 512)
     monkeypatch.setattr(_steps, "MAX_RUNS", 1)
     reports = []
     with report_to(SimpleNamespace(report=lambda done, total, label="": reports.append((done, total, label)))):
@@ -132,7 +131,7 @@ def test_small_texts(loss, corpus, k):
 
 def test_a_long_line_is_not_cut_short(monkeypatch):
     """Words that meet only where a long line is divided into runs are met all the same."""
-    monkeypatch.setattr("twofold.words.skip_gram.skip_gram.TOKENS_PER_RUN", 64)
+    monkeypatch.setattr(_steps, "TOKENS_PER_RUN", 64)
     text = np.full(6400, "gap", dtype=object)
     text[63::64], text[64::64] = "left", "right"
     fitted = model(window=1, subsample=None, max_iter=30).fit([text.tolist()])

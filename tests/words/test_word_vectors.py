@@ -21,7 +21,7 @@ def units(v):
     return W / np.linalg.norm(W, axis=1, keepdims=True)
 
 
-def ranked(v, scores, out, n):
+def rank(v, scores, out, n):
     """The n best words by plain sorting."""
     order = [i for i in np.argsort(-scores, kind="stable") if v.words[i] not in out][:n]
     return [v.words[i] for i in order], scores[order]
@@ -104,11 +104,11 @@ def test_a_file_gives_them_back(tmp_path, counts):
 def test_nearest_is_a_full_sort_by_cosine(dtype):
     v = some(dtype=dtype)
     U = units(v)
-    agree(v.nearest("w5", 20), ranked(v, U @ U[5], {"w5"}, 20))
+    agree(v.nearest("w5", 20), rank(v, U @ U[5], {"w5"}, 20))
     mean = U[[5, 6, 7]].sum(axis=0)
-    agree(v.nearest(["w5", "w6", "w7"], 9), ranked(v, U @ mean / np.linalg.norm(mean), {"w5", "w6", "w7"}, 9))
+    agree(v.nearest(["w5", "w6", "w7"], 9), rank(v, U @ mean / np.linalg.norm(mean), {"w5", "w6", "w7"}, 9))
     vector = np.arange(8.0) - 3
-    agree(v.nearest(vector, 4), ranked(v, U @ vector / np.linalg.norm(vector), (), 4))
+    agree(v.nearest(vector, 4), rank(v, U @ vector / np.linalg.norm(vector), (), 4))
     assert v.nearest(v["w5"], 1)[0][0] == "w5"
     assert v.similarity("w5", "w9") == pytest.approx(U[5] @ U[9], abs=1e-6)
 
@@ -118,9 +118,9 @@ def test_analogies_are_the_formulas():
     U = units(v)
     for a, b, c in [(1, 2, 3), (10, 4, 77), (5, 5, 6), (8, 9, 8)]:
         names, query = [f"w{i}" for i in (a, b, c)], U[b] - U[a] + U[c]
-        agree(v.analogy(*names, 7), ranked(v, U @ query / np.linalg.norm(query), names, 7))
+        agree(v.analogy(*names, 7), rank(v, U @ query / np.linalg.norm(query), names, 7))
         A, B, C = ((1 + U @ U[i]) / 2 for i in (a, b, c))
-        agree(v.analogy(*names, 7, method="multiplicative"), ranked(v, B * C / (A + 1e-6), names, 7))
+        agree(v.analogy(*names, 7, method="multiplicative"), rank(v, B * C / (A + 1e-6), names, 7))
 
 
 def test_the_queen_is_found():
@@ -236,7 +236,7 @@ def questions(tmp_path):
     return path
 
 
-def planted(V=300, k=8):
+def plant(V=300, k=8):
     """Pairs that differ by one step, nearly; spelled in both cases."""
     rng = np.random.default_rng(6)
     base, step = rng.normal(size=(V // 2, k)), rng.normal(size=k)
@@ -272,7 +272,7 @@ def by_hand(v, path, N):
 
 @pytest.mark.parametrize("N", [120, None])
 def test_analogy_accuracy_is_counted_right(questions, N):
-    v = planted()
+    v = plant()
     hits, asked, skipped = np.array(list(by_hand(v, questions, N))).T
     assert 0 < hits.sum() < asked.sum() and skipped.min() > 0
     score = v.evaluate_analogies(questions, N)
@@ -287,7 +287,7 @@ def test_analogy_accuracy_is_counted_right(questions, N):
 
 
 def test_tiles_and_threads_change_nothing(questions, monkeypatch):
-    v = planted()
+    v = plant()
     whole = {m: v.evaluate_analogies(questions, method=m).sections for m in ("additive", "multiplicative")}
     best = v.analogy("w1", "w2", "W3", 20)
     monkeypatch.setattr(_nearest, "TILE_BYTES", 1)
@@ -312,7 +312,7 @@ def test_threads_change_no_bit_of_many_queries(small_blocks):
 
 @pytest.mark.parametrize("N", [150, 300])
 def test_gensim_counts_the_same_analogies(questions, N):
-    v, theirs = planted(), in_gensim(planted())
+    v, theirs = plant(), in_gensim(plant())
     accuracy, sections = theirs.evaluate_word_analogies(str(questions), restrict_vocab=N)
     score = v.evaluate_analogies(questions, N)
     assert score.accuracy == accuracy
@@ -348,7 +348,7 @@ def test_nothing_to_ask_is_nan_and_nothing_in_the_file_an_error(tmp_path):
 @pytest.mark.parametrize("separator", ["\t", ",", " "])
 @pytest.mark.parametrize("header", [False, True])
 def test_gensim_finds_the_same_correlations(tmp_path, separator, header):
-    v, theirs, rng = planted(), in_gensim(planted()), np.random.default_rng(3)
+    v, theirs, rng = plant(), in_gensim(plant()), np.random.default_rng(3)
     lines = ["word1 word2 mean"] * header
     lines += [f"W{a} W{b} {rng.uniform(0, 10):.2f}" for a, b in rng.integers(340, size=(80, 2))]
     path = tmp_path / "pairs.txt"

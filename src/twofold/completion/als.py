@@ -20,16 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from twofold.completion._auto_ridge import (
-    RIDGE_PARAMETERS,
-    Found,
-    describe_ridges,
-    find_ridges,
-    get_power,
-    list_ranks,
-    scale_to_all,
-    start_path,
-)
+from twofold.completion import _auto_ridge as auto_ridge
 from twofold.completion.cells import Cells, HalfSteps, find_ratings, open_cells
 from twofold.completion.model import Factors, fold_rows
 from twofold.core.checks import InputError
@@ -123,7 +114,7 @@ class ALS(Factors):
     path_: dict
     _parameter_constraints: ClassVar[dict] = {
         **Factors._parameter_constraints,
-        **RIDGE_PARAMETERS,
+        **auto_ridge.RIDGE_PARAMETERS,
         "nonnegative": ["boolean"],
         "solver": [StrOptions({"auto", "cholesky", "cg"})],
     }
@@ -170,19 +161,21 @@ class ALS(Factors):
         seed = seed_of(self.random_state)
         plan, start, self.path_ = self._begin(cells, seed)
         solver = "cg" if plan.steps else "cholesky"
-        cells.run(self, HalfSteps.of_plan(plan), start, seed, **describe_ridges(plan), solver_=solver)
+        cells.run(self, HalfSteps.of_plan(plan), start, seed, **auto_ridge.describe_ridges(plan), solver_=solver)
         return self
 
-    def _begin(self, cells: Cells, seed: int) -> Found:
+    def _begin(self, cells: Cells, seed: int) -> auto_ridge.Found:
         """The problem with its ridges, and where its sweeps start."""
-        power, most = get_power(self.reg, self.reg_power), self._rank(cells.shape)
+        power, most = auto_ridge.get_power(self.reg, self.reg_power), self._rank(cells.shape)
         how: dict[str, Any] = {"biases": self.biases, "solver": self.solver, "nonnegative": self.nonnegative}
         if isinstance(self.reg, str):
-            sample, ranks = cells.sample(), list_ranks(most, self.n_components == "auto")
+            sample, ranks = cells.sample(), auto_ridge.list_ranks(most, self.n_components == "auto")
             make = partial(make_plan, sample, reg=0.0, power=power, **how)
-            return scale_to_all(find_ridges(make, ranks, self.biases, seed), sample, cells)
+            return auto_ridge.scale_to_all(auto_ridge.find_ridges(make, ranks, self.biases, seed), sample, cells)
         plan = make_plan(cells, most, reg=self.reg, power=power, **how)
-        return Found(plan, cells.start(plan, self.biases, 1 if self.reg >= 0.01 else 5, generator(seed)), start_path())
+        return auto_ridge.Found(
+            plan, cells.start(plan, self.biases, 1 if self.reg >= 0.01 else 5, generator(seed)), auto_ridge.start_path()
+        )
 
     def _bias_of(self, codes: np.ndarray) -> np.ndarray:
         return bias_of(codes, len(self.components_)) * codes.dtype.type(self._unit())
@@ -191,7 +184,7 @@ class ALS(Factors):
         k = len(self.components_)
         floor = np.array([0.0] * k + [FREE] * self.biases, self.components_.dtype) if self.nonnegative else None
         last = None if self.bias_reg_ is None else self.bias_reg_[columns] * self.spread_
-        return Ridge(self.reg_, get_power(self.reg, self.reg_power), floor, last)
+        return Ridge(self.reg_, auto_ridge.get_power(self.reg, self.reg_power), floor, last)
 
     def add_rows(self, X: Table) -> ALS:
         """Let new rows (m, d) join the fitted table: folded in, then known to `predict` as rows n … n+m−1."""

@@ -22,14 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from twofold.completion._auto_ridge import (
-    RIDGE_PARAMETERS,
-    describe_ridges,
-    find_ridges,
-    get_power,
-    list_ranks,
-    start_path,
-)
+from twofold.completion import _auto_ridge as auto_ridge
 from twofold.completion.cells import split_biases
 from twofold.completion.model import Factors
 from twofold.core import loop
@@ -218,21 +211,17 @@ class GradientFactorization(Factors):
     normalize : {"row", "column"} or None, default=None
         Fit the z-scores of rows or of columns: as in :class:`ALS`.
     tol : float, default=1e-3
-        Stop when the last sweeps, and a tenth of the change that their trend predicts, lower the objective by less
-        than this, relatively.
     max_iter : int, default=100
-        Sweeps at most.
+        When the sweeps end: as in :class:`ALS`.
     random_state : int, RandomState, Generator or None, default=None
         The start, and how cells are dealt into tiles and shuffled.
 
     Attributes
     ----------
-    components_, row_factors_, row_bias_, column_bias_, mean_
+    components_, row_factors_, row_bias_, column_bias_, mean_, normalization_
         As in :class:`ALS`.
     spread_, reg_, bias_reg_, path_
         s, the standard deviation of the known cells, λ, and how it was found: as in :class:`ALS`.
-    normalization_ : Normalization or None
-        ``center`` and ``scale`` of every row or column, where z-scores were fitted.
     history_, n_iter_, converged_
         The objective of "sgd" adds up what each cell cost when its turn came.
 
@@ -257,7 +246,7 @@ class GradientFactorization(Factors):
     path_: dict
     _parameter_constraints: ClassVar[dict] = {
         **Factors._parameter_constraints,
-        **RIDGE_PARAMETERS,
+        **auto_ridge.RIDGE_PARAMETERS,
         "solver": [StrOptions({"sgd", "gradient"})],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "momentum": [Interval(Real, 0, 1, closed="left")],
@@ -305,7 +294,7 @@ class GradientFactorization(Factors):
             return loop.Sweep(state, state.objective)
 
         def to_attributes(state: State) -> dict:
-            return {**split_biases(state.U, state.Z, plan.k, plan.unit), **describe_ridges(problem)}
+            return {**split_biases(state.U, state.Z, plan.k, plan.unit), **auto_ridge.describe_ridges(problem)}
 
         U, Z = start or self._draw(plan, seed)
         self._run(cells, sweep, solver.start(plan, U, Z, start is not None), seed, X, to_attributes)
@@ -314,11 +303,13 @@ class GradientFactorization(Factors):
     def _find(self, cells: Observed, seed: int) -> tuple[ridges.Plan, ridges.State | None, dict]:
         """The problem with its ridges; where λ was found, the factors it was found with; and how."""
         reg: float = 0.0 if isinstance(self.reg, str) else self.reg
-        power, most = get_power(self.reg, self.reg_power), self._rank(cells.shape)
+        power, most = auto_ridge.get_power(self.reg, self.reg_power), self._rank(cells.shape)
         make = partial(ridges.make_plan, cells, reg=reg, biases=self.biases, power=power)
         if isinstance(self.reg, str):
-            return find_ridges(make, list_ranks(most, self.n_components == "auto"), self.biases, seed)
-        return make(most), None, start_path()
+            return auto_ridge.find_ridges(
+                make, auto_ridge.list_ranks(most, self.n_components == "auto"), self.biases, seed
+            )
+        return make(most), None, auto_ridge.start_path()
 
     def _draw(self, plan: Plan, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Factors of equal size on both sides, whose products are a fraction of the spread; biases zero."""
@@ -329,4 +320,4 @@ class GradientFactorization(Factors):
 
     def _ridge(self) -> Ridge:
         last = None if self.bias_reg_ is None else self.bias_reg_[0] * self.spread_
-        return Ridge(self.reg_, get_power(self.reg, self.reg_power), None, last)
+        return Ridge(self.reg_, auto_ridge.get_power(self.reg, self.reg_power), None, last)

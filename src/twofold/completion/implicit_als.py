@@ -61,10 +61,8 @@ class ImplicitALS(Ranking, Factors):
         Exact half-steps, a few conjugate gradient steps from where each row stands, or 64 factors at a time exactly.
         "auto" is exact with up to 12 factors, then "cg", which gets as far as "blocks" at a third of the cost.
     tol : float, default=1e-3
-        Stop when the last sweeps, and a tenth of the change that their trend predicts, lower the objective by less
-        than this, relatively.
     max_iter : int, default=20
-        Sweeps at most.
+        When the sweeps end: as in :class:`ALS`.
     random_state : int, RandomState, Generator or None, default=None
         Where the column factors start.
 
@@ -131,16 +129,9 @@ class ImplicitALS(Ranking, Factors):
 
     @fitting
     def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> ImplicitALS:
-        """Fit to counts X (n, d) >= 0; unstored cells, zeros and NaN mean "not seen".
+        """Fit to counts X (n, d) >= 0, which weights multiply; unstored cells, zeros and NaN mean "not seen".
 
-        Parameters
-        ----------
-        X : array-like, CSR, frame, path or dask array of shape (n, d)
-            Or :class:`PartitionedRatings`, and what these are made of: a path or a dask frame of rows whose columns are
-            called user and item, or something like that.
-        y : ignored
-        sample_weight : array-like of shape (n,) or (n, d), optional
-            Multiplies the counts.
+        See :meth:`ALS.fit` for the arguments.
         """
         cells = open_cells(self, find_ratings(X, "sum"), sample_weight, self._rank)
         k, seed = self._rank(cells.shape), seed_of(self.random_state)

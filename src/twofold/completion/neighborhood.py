@@ -213,7 +213,7 @@ class Neighborhood(Completion):
     residuals_ : CSR array of shape (n, d), or (d, n) for "user"
         What the known cells of the fitted table deviate from the baseline.
     normalization_ : Normalization or None
-        ``center`` and ``scale`` of every row or column, where z-scores were fitted.
+        As in :class:`ALS`.
     history_, n_iter_, converged_
         The objective is the weighted squared error the baseline leaves to the neighbors; there is nothing to iterate.
 

@@ -63,10 +63,8 @@ class SoftImpute(LowRank):
     normalize : {"row", "column"} or None, default=None
         Fit the z-scores of rows or of columns: as in :class:`ALS`.
     tol : float, default=1e-5
-        Stop when the last sweeps, and a tenth of the change that their trend predicts, lower the objective by less
-        than this, relatively.
     max_iter : int, default=500
-        Sweeps at most.
+        When the sweeps end: as in :class:`ALS`.
     random_state : int, RandomState, Generator or None, default=None
         Which cells are held out, and where the first search for singular vectors begins.
 
@@ -76,15 +74,10 @@ class SoftImpute(LowRank):
         The λ used.
     path_ : dict of lists
         What was tried to choose it: ``reg``, held-out ``rmse``, ``rank``; empty if `reg` or `radius` was given.
-    components_ : ndarray of shape (k, d)
-        √S Zᵀ for M = U S Zᵀ; k is the rank found.
-    row_factors_ : ndarray of shape (n, k)
-        U√S. A row (column) without a known cell has the mean factor of the others.
-    singular_values_ : ndarray of shape (k,)
+    components_, row_factors_, singular_values_, normalization_
+        As in :class:`SVP`; k is the rank found.
     column_bias_ : ndarray of shape (d,)
         The columns' means with `center`, else zeros, as are ``row_bias_`` and ``mean_``.
-    normalization_ : Normalization or None
-        ``center`` and ``scale`` of every row or column, where z-scores were fitted.
     history_, n_iter_, converged_
         The objective above, at the λ reached (``reg``); it never rises. ``rank`` is that of M.
 

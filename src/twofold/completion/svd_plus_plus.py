@@ -303,10 +303,8 @@ class SVDPlusPlus(Factors):
 
     Attributes
     ----------
-    components_ : ndarray of shape (k, d)
-    row_factors_ : ndarray of shape (n, k)
-    row_bias_, column_bias_ : ndarray of shape (n,), (d,)
-    mean_ : float
+    components_, row_factors_, row_bias_, column_bias_, mean_, normalization_
+        As in :class:`ALS`.
     noise_variance_ : float
         1/τ.
     implicit_ : ndarray of shape (d, k+1)
@@ -315,8 +313,6 @@ class SVDPlusPlus(Factors):
         λ of the rows' factors and bias.
     row_covariance_, column_covariance_ : ndarray of shape (n, (k+1)(k+2)/2), (d, (k+1)(k+2)/2)
         Posterior covariances of the rows' and columns' factors and bias, lower halves row by row.
-    normalization_ : Normalization or None
-        ``center`` and ``scale`` of every row or column, where z-scores were fitted.
     history_, n_iter_, converged_
 
     References

@@ -63,10 +63,8 @@ class SVP(FixedRank):
     row_factors_ : ndarray of shape (n, k)
         U√S. A row (column) without a known cell has the mean factor of the others.
     singular_values_ : ndarray of shape (k,)
-    row_bias_, column_bias_, mean_
-        Zeros.
-    normalization_ : Normalization or None
-        ``center`` and ``scale`` of every row or column, where z-scores were fitted.
+    row_bias_, column_bias_, mean_, normalization_
+        Zeros, and the z-scores as in :class:`ALS`.
     history_, n_iter_, converged_
         The objective is half the weighted squared error on the known cells; it never rises. ``residual`` is the
         error's norm relative to that of the cells.

@@ -74,17 +74,12 @@ class SVT(LowRank):
 
     Attributes
     ----------
-    components_ : ndarray of shape (k, d)
-        √S Zᵀ for M = U S Zᵀ; k is the rank found.
-    row_factors_ : ndarray of shape (n, k)
-        U√S. A row (column) without a known cell has the mean factor of the others.
-    singular_values_ : ndarray of shape (k,)
+    components_, row_factors_, singular_values_
+        As in :class:`SVP`; k is the rank found.
     tau_ : float
         The threshold used.
-    row_bias_, column_bias_, mean_
-        Zeros.
-    normalization_ : Normalization or None
-        ``center`` and ``scale`` of every row or column, where z-scores were fitted.
+    row_bias_, column_bias_, mean_, normalization_
+        Zeros, and the z-scores as in :class:`ALS`.
     history_, n_iter_, converged_
         The objective is the negative dual ½‖M‖² − ⟨Y, X⟩, which falls, but for the accuracy to which singular
         vectors are found; ``residual`` is the error on the known cells relative to their norm, ``rank`` that of M.

@@ -24,18 +24,7 @@ from twofold.core.data.csr_folder import ENDING, write_csr
 from twofold.core.estimator import Model, fitting
 from twofold.core.params import Interval
 from twofold.core.types import Documents
-from twofold.text.counting import (
-    UNSEEN,
-    Chunk,
-    Codes,
-    Tally,
-    Term,
-    choose,
-    column_finder,
-    count,
-    document_bounds,
-    encode_chunks,
-)
+from twofold.text import counting
 from twofold.text.documents import check_words, documents, is_iterator
 from twofold.text.stop_words import stop_words_of
 from twofold.text.text_tasks import Counted, count_rows, find_text_tasks
@@ -192,16 +181,16 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
             self._set_terms(self._choose(counted), counted.n_documents)
             return self.transform(X) if keep else None
         with tempfile.TemporaryDirectory(prefix="twofold-words-") as folder:
-            tally = Tally(self._rules(), Stems(self.stem), None if keep else folder)
+            tally = counting.Tally(self._rules(), Stems(self.stem), None if keep else folder)
             parts = []
-            for chunk in encode_chunks(documents(X), self._rules(), tally.codes):
+            for chunk in counting.encode_chunks(documents(X), self._rules(), tally.codes):
                 counts = tally.add(chunk)
                 parts += [counts] if keep else []
             chosen = self._choose(tally)
         self._set_terms(chosen, tally.n_documents)
         return _renumber(parts, tally, chosen) if keep else None
 
-    def _set_terms(self, chosen: list[Term], n: int) -> None:
+    def _set_terms(self, chosen: list[counting.Term], n: int) -> None:
         words, frequency = [term.name for term in chosen], [term.documents for term in chosen]
         self._set_words(np.array(words, dtype=object), np.array(frequency, np.int64), n)
 
@@ -217,17 +206,17 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
             n += rows.shape[0]
         return frequency, n
 
-    def _choose(self, tally: Tally | Counted) -> list[Term]:
+    def _choose(self, tally: counting.Tally | Counted) -> list[counting.Term]:
         n = tally.n_documents
         if not n:
             raise InputError("X has no documents in it; give at least one text.")
-        low, high = document_bounds(self.min_df, self.max_df, n)
+        low, high = counting.document_bounds(self.min_df, self.max_df, n)
         if low > high:
             raise InputError(
                 f"min_df={self.min_df} asks for at least {low:g} of the {n} documents and max_df={self.max_df} for "
                 f"at most {high:g}: no word can have both. Lower min_df, or raise max_df."
             )
-        chosen = choose(tally.result(), low, high, self.max_features)
+        chosen = counting.choose(tally.result(), low, high, self.max_features)
         if not chosen:
             raise InputError(
                 f"no word is left of {n} documents: all are stop words, numbers, shorter than "
@@ -263,8 +252,8 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
         check_is_fitted(self)
         missing = total = 0
         for chunk in self._encode(X, self.vocabulary_):
-            missing += int((chunk.codes == UNSEEN).sum())
-            total += int(((chunk.codes == UNSEEN) | (chunk.codes >= 0)).sum())
+            missing += int((chunk.codes == counting.UNSEEN).sum())
+            total += int(((chunk.codes == counting.UNSEEN) | (chunk.codes >= 0)).sum())
         return Unseen(missing, missing / total if total else 0.0)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -275,10 +264,10 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
     def _rules(self) -> Rules:
         return Rules(self.lowercase, self.numbers, self.min_length, frozenset(self.stop_words_.tolist()))
 
-    def _encode(self, X: Documents, words: np.ndarray) -> Iterator[Chunk]:
+    def _encode(self, X: Documents, words: np.ndarray) -> Iterator[counting.Chunk]:
         rules = self._rules()
-        codes: Codes = column_finder(words.tolist(), rules, Stems(self.stem))
-        return encode_chunks(documents(X), rules, codes)
+        codes: counting.Codes = counting.column_finder(words.tolist(), rules, Stems(self.stem))
+        return counting.encode_chunks(documents(X), rules, codes)
 
     def _rows(self, X: Documents, words: np.ndarray) -> Iterator[sparse.csr_array]:
         texts = find_text_tasks(X, split=False)
@@ -287,9 +276,9 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
         return (chunk.rows(len(words)) for chunk in self._encode(X, words))
 
 
-def _renumber(parts: list, tally: Tally, chosen: list[Term]) -> sparse.csr_array:
+def _renumber(parts: list, tally: counting.Tally, chosen: list[counting.Term]) -> sparse.csr_array:
     """Move counts of terms in the order of occurrence to columns of the chosen words."""
     columns = np.full(len(tally.terms), -1, np.int32)
     columns[[tally.terms[term.stem] for term in chosen]] = np.arange(len(chosen))
-    done = [count(columns[X.indices], np.diff(X.indptr), len(chosen), X.data) for X in parts]
+    done = [counting.count(columns[X.indices], np.diff(X.indptr), len(chosen), X.data) for X in parts]
     return sparse.vstack(done, format="csr") if len(done) > 1 else done[0]

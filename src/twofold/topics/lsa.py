@@ -139,16 +139,7 @@ class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
     @fitting
     def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> LSA:
-        """Find the directions.
-
-        Parameters
-        ----------
-        X : array, sparse array, frame, path or dask array of shape (n, d)
-            Counts of words in documents, as `BagOfWords` makes them.
-        y : ignored
-        sample_weight : array of shape (n,), optional
-            A document of weight 2 counts as two equal ones.
-        """
+        """Find the directions of counts; see :meth:`LatentDirichletAllocation.fit` for the arguments."""
         blocks = self._blocks(X, reset=True)
         w = self._weights(blocks, sample_weight)
         k, seed = self._k(blocks.shape), seed_of(self.random_state)

@@ -188,16 +188,7 @@ class PLSA(Reorderable, TopicModel):
 
     @fitting
     def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> PLSA:
-        """Find the topics.
-
-        Parameters
-        ----------
-        X : array, sparse array, frame, path or dask array of shape (n, d)
-            Counts (or any amounts >= 0); an unstored cell is a zero.
-        y : ignored
-        sample_weight : array of shape (n,), optional
-            A document of weight 2 counts as two equal ones.
-        """
+        """Find the topics of counts, or of any amounts >= 0; see :meth:`LatentDirichletAllocation.fit`."""
         blocks = self._blocks(X, reset=True)
         w = self._weights(blocks, sample_weight)
         totals, engine, seed = sum_cells(self, blocks, w, logs=True), engine_for(blocks), seed_of(self.random_state)

@@ -27,15 +27,7 @@ from twofold.core.seeds import seed_of
 from twofold.core.types import Seed, Table
 from twofold.linalg import truncated_svd
 from twofold.text.vocabulary import Vocabulary
-from twofold.words._mapped_cells import (
-    map_cells,
-    replace_cells,
-    runs_of_cells,
-    sum_blocks,
-    sum_columns,
-    sum_rows,
-    sum_squares,
-)
+from twofold.words import _mapped_cells as mapped
 from twofold.words.cooccurrence.cooccurrence import count_pairs
 from twofold.words.word_vectors.word_vectors import WordVectors
 
@@ -62,19 +54,19 @@ class Chance(NamedTuple):
 def information(X: sparse.csr_array, first: int, by: Chance) -> sparse.csr_array:
     """A block of M from a block of counts that starts at row `first`."""
     cells = np.empty(X.nnz, X.dtype)
-    for rows in runs_of_cells(X.indptr):  # a cell needs several float64 numbers
+    for rows in mapped.runs_of_cells(X.indptr):  # a cell needs several float64 numbers
         some, ends = slice(X.indptr[rows.start], X.indptr[rows.stop]), X.indptr[rows.start : rows.stop + 1]
         row = np.repeat(by.row[first + rows.start : first + rows.stop], np.diff(ends))
         values = np.log(X.data[some].astype(np.float64)) - row - by.col[X.indices[some]] - by.shift
         cells[some] = np.maximum(values, 0.0) if by.positive else values
-    return replace_cells(X, cells)
+    return mapped.replace_cells(X, cells)
 
 
 def chance(blocks: Blocks, shift: float, smoothing: float, positive: bool) -> Chance:
     """Compute the logarithms of independent words from the sums of rows and columns."""
     engine = Engine()
-    rows = np.concatenate(engine.gather(engine.map(sum_rows, blocks)))
-    cols = sum_blocks(blocks, sum_columns)
+    rows = np.concatenate(engine.gather(engine.map(mapped.sum_rows, blocks)))
+    cols = mapped.sum_blocks(blocks, mapped.sum_columns)
     with np.errstate(divide="ignore"):  # a word without pairs has no cell
         smooth = np.where(cols > 0, cols, 0.0) ** smoothing
         return Chance(np.log(rows), np.log(smooth / smooth.sum()), float(np.log(shift)), positive)
@@ -202,8 +194,8 @@ class PMIEmbedding(Model):
 
             def sweep(state: State, t: int) -> loop.Sweep:
                 by = chance(blocks, self.shift, self.smoothing, self.positive)
-                M = map_cells(blocks, partial(information, by=by))
-                total = sum_blocks(M, sum_squares)
+                M = mapped.map_cells(blocks, partial(information, by=by))
+                total = mapped.sum_blocks(M, mapped.sum_squares)
                 U, s, Zt = truncated_svd(M, k, svd_solver="randomized", tol=TOL, random_state=seed)
                 left = total - float(np.square(s, dtype=np.float64).sum())
                 return loop.Sweep(State(U, s, Zt), max(left, 0.0), done=True)

@@ -29,18 +29,8 @@ import numpy as np
 from scipy import sparse
 
 from twofold.completion.ids import as_array
+from twofold.completion.partitioned import _writing as writing
 from twofold.completion.partitioned._layout import SIDES, Cut, Side, Unit, read_arrays, write_arrays
-from twofold.completion.partitioned._writing import (
-    Apart,
-    cut_rows,
-    make_units,
-    merge_ids,
-    read_ids,
-    write_buckets,
-    write_ids,
-    write_part,
-    write_unit,
-)
 from twofold.completion.partitioned.sources import PIECE, ROW, list_pieces, name_source, rows_of_piece
 from twofold.core.checks import InputError
 from twofold.core.engine.tasks import Tasks, find_tasks
@@ -172,7 +162,7 @@ class PartitionedRatings:
         column = roles["rating"]
         if duplicates is None:
             duplicates = "sum" if column is None or bare(column) in NAMES["count"] else "mean"
-        read = [tasks.submit(write_part, folder, p, piece, roles, blanks) for p, piece in enumerate(pieces)]
+        read = [tasks.submit(writing.write_part, folder, p, piece, roles, blanks) for p, piece in enumerate(pieces)]
         noted = tasks.gather(read, "reading ratings")
         if not sum(rows for rows, _ in noted):
             raise InputError(f"{name_source(source)} has no ratings.")
@@ -180,10 +170,13 @@ class PartitionedRatings:
         counts = [self._merge_ids(tasks, side, len(pieces)) for side in SIDES]
         total = int(counts[0].sum())
         size = max(int(np.clip(-(-total // SHARDS), *CELLS)), min(total // MAX_SHARDS, MAX_SHARD_CELLS))
-        apart = Apart(holdout, min(1.0, HELD / max(holdout * total, 1)))
-        bounds = [cut_rows(c, size, HEAVY) for c in counts]
-        cuts = [Cut(bounds[s], make_units(bounds[s], bounds[1 - s], counts[s], counts[1 - s], HEAVY)) for s in (0, 1)]
-        sort = [tasks.submit(write_buckets, folder, p, cuts, dtype) for p in range(len(pieces))]
+        apart = writing.Apart(holdout, min(1.0, HELD / max(holdout * total, 1)))
+        bounds = [writing.cut_rows(c, size, HEAVY) for c in counts]
+        cuts = [
+            Cut(bounds[s], writing.make_units(bounds[s], bounds[1 - s], counts[s], counts[1 - s], HEAVY))
+            for s in (0, 1)
+        ]
+        sort = [tasks.submit(writing.write_buckets, folder, p, cuts, dtype) for p in range(len(pieces))]
         starts = tasks.gather(sort, "sorting ratings")
         shutil.rmtree(folder / "parts")
         shape = (len(counts[0]), len(counts[1]))
@@ -193,7 +186,7 @@ class PartitionedRatings:
             for u, unit in enumerate(cuts[s].units):
                 runs = [part[s][u : u + 2] for part in starts]
                 how = (runs, dtype, duplicates, shape[1 - s], bounds[1 - s], apart)
-                made.append(tasks.submit(write_unit, folder, side, u, unit, *how))
+                made.append(tasks.submit(writing.write_unit, folder, side, u, unit, *how))
             found = tasks.gather(made, f"writing blocks of {('users', 'items')[s]}")
             described[side] = {"bounds": bounds[s].tolist(), "units": cuts[s].units, "cells": [c for c, _, _ in found]}
             write_arrays(folder / side / "routes.npz", routes=np.array([route for _, route, _ in found]))
@@ -210,8 +203,8 @@ class PartitionedRatings:
     def _merge_ids(self, tasks: Tasks, side: str, parts: int) -> np.ndarray:
         """The ids of one side, written, and how many cells each has."""
         files = (self.folder / "parts" / f"{p:05}.{side}.parquet" for p in range(parts))
-        found = tasks.reduce([tasks.submit(read_ids, file) for file in files], merge_ids)
-        return tasks.gather([tasks.submit(write_ids, self.folder / f"{side}.parquet", found)])[0]
+        found = tasks.reduce([tasks.submit(writing.read_ids, file) for file in files], writing.merge_ids)
+        return tasks.gather([tasks.submit(writing.write_ids, self.folder / f"{side}.parquet", found)])[0]
 
     # ---- opening ---------------------------------------------------------------------------------------------------
 
@@ -237,11 +230,11 @@ class PartitionedRatings:
 
     @cached_property
     def users(self) -> np.ndarray:
-        return as_array(read_ids(self.folder / "rows.parquet")["id"])
+        return as_array(writing.read_ids(self.folder / "rows.parquet")["id"])
 
     @cached_property
     def items(self) -> np.ndarray:
-        return as_array(read_ids(self.folder / "cols.parquet")["id"])
+        return as_array(writing.read_ids(self.folder / "cols.parquet")["id"])
 
     @property
     def counts(self) -> bool:

@@ -30,21 +30,7 @@ from twofold.completion.neighborhood import Neighborhood
 from twofold.completion.partitioned.ratings import PartitionedRatings
 from twofold.completion.partitioned.stored_rows import StoredRows
 from twofold.completion.popularity import Popularity
-from twofold.completion.recommender._lists import (
-    DENSE_OPS_PER_SECOND,
-    MAX_LISTS,
-    MIN_INPUT_COLUMNS,
-    Part,
-    Plan,
-    Scale,
-    Trial,
-    choose_ranking,
-    count_ratings,
-    limit_input_columns,
-    measure_cells,
-    share_time,
-    value_cells,
-)
+from twofold.completion.recommender import _lists
 from twofold.completion.recommender.splits import split_cells
 from twofold.completion.svd_plus_plus import SVDPlusPlus
 from twofold.core.callbacks import Checkpoint, EarlyStopping
@@ -76,7 +62,7 @@ class Candidates(ABC):
     """The models that can be fitted to some ratings, and the ratings held out by which they are compared."""
 
     implicit: bool
-    scale: Scale
+    scale: _lists.Scale
     nearly_full: bool = False  # gaps carry no information
 
     @abstractmethod
@@ -169,7 +155,7 @@ class TableCandidates(Candidates):
 
     def __init__(self, X: sparse.csr_array, implicit: bool, holdout: float, seed: int, callbacks: list[Any]):
         self.X, self.implicit, self.holdout, self.seed, self.callbacks = X, implicit, holdout, seed, callbacks
-        self.scale = measure_cells(X, implicit)
+        self.scale = _lists.measure_cells(X, implicit)
         self.nearly_full = X.nnz > NEARLY_FULL * X.shape[0] * X.shape[1]
 
     def fit(self, model: Any) -> Any:
@@ -179,7 +165,7 @@ class TableCandidates(Candidates):
         return {}, {}
 
     def share_time(self, seconds: float) -> tuple[float, float]:
-        return share_time(self.X, seconds)
+        return _lists.share_time(self.X, seconds)
 
     def _explain_default(self, question: str) -> dict[str, str] | None:
         """Why no model can be chosen by what is held out; None if one can."""
@@ -191,12 +177,12 @@ class TableCandidates(Candidates):
     def choose_ranking(self, seconds: float) -> tuple[Any, str, dict[str, Any]]:
         figures: dict[str, Any] | None = self._explain_default("lists")
         if figures is None:
-            plan, figures = choose_ranking(self.X, self.implicit, self.holdout, seconds, self.seed)
+            plan, figures = _lists.choose_ranking(self.X, self.implicit, self.holdout, seconds, self.seed)
         else:  # the ridge of an intercept finds its own way to popularity
-            size = limit_input_columns(self.X, seconds * DENSE_OPS_PER_SECOND)
-            plan = Plan(EASE(intercept=True, max_items=size) if size else Popularity())
+            size = _lists.limit_input_columns(self.X, seconds * _lists.DENSE_OPS_PER_SECOND)
+            plan = _lists.Plan(EASE(intercept=True, max_items=size) if size else Popularity())
         with quietly():
-            fitted = clone(plan.model).fit(value_cells(self.X, plan.how, self.scale))
+            fitted = clone(plan.model).fit(_lists.value_cells(self.X, plan.how, self.scale))
         return fitted, plan.how, {**describe_model(fitted), "cells": plan.how, **figures}
 
     def choose_rating(self, seconds: float) -> tuple[Any, dict[str, Any]]:
@@ -214,7 +200,7 @@ class TableCandidates(Candidates):
 
     def list_rating_models(self, seconds: float) -> tuple[dict[str, Any], list[str]]:
         """The models to try, by name, from the simplest on; and those for which there is not the time."""
-        cost, operations = count_ratings(self.X), seconds * DENSE_OPS_PER_SECOND
+        cost, operations = _lists.count_ratings(self.X), seconds * _lists.DENSE_OPS_PER_SECOND
         best = SVDPlusPlus(random_state=self.seed)
         sweeps = cost.limit_sweeps(operations, best.max_iter)
         affordable = {"Biases": True, "Neighborhood": cost.neighbors <= operations, "SVDPlusPlus": sweeps > 0}
@@ -257,7 +243,7 @@ class StoredCandidates(Candidates):
     ):
         self.ratings, self.implicit, self.seed, self.callbacks = ratings, implicit, seed, callbacks
         self.held, self.seen = ratings.held_out, StoredRows(ratings)
-        self.scale = Scale(*ends, None if implicit else self._fit_quietly(Biases(**BIASES_STOPPING)))
+        self.scale = _lists.Scale(*ends, None if implicit else self._fit_quietly(Biases(**BIASES_STOPPING)))
 
     def fit(self, model: Any) -> Any:
         return clone(model).set_callbacks(*self.callbacks).fit(self.ratings).set_callbacks()
@@ -270,7 +256,7 @@ class StoredCandidates(Candidates):
         if self.held.nnz < MIN_RATINGS:
             return {}, {}
         trial, name, counted = self._start_trial(), type(model).__name__, {"held_out": self.held.nnz}
-        trial.run(Plan(Popularity()))
+        trial.run(_lists.Plan(Popularity()))
         trial.figures[name] = trial.measure(model, trial.parts[0])
         lists = trial.describe(name)
         if self.implicit:
@@ -283,11 +269,11 @@ class StoredCandidates(Candidates):
     def _find_squares(self, model: Any) -> np.ndarray:
         return find_squares(model, self.held, self.scale.low, self.scale.high)
 
-    def _start_trial(self) -> Trial:
+    def _start_trial(self) -> _lists.Trial:
         users = np.flatnonzero(np.diff(self.held.indptr))
-        some = np.unique(np.linspace(0, len(users) - 1, MAX_LISTS).astype(int))
-        part = Part(self.seen, self.scale, self.held, users[some] if len(users) > MAX_LISTS else users)
-        return Trial([part], lambda plan, part: self._fit_quietly(plan.model))
+        some = np.unique(np.linspace(0, len(users) - 1, _lists.MAX_LISTS).astype(int))
+        part = _lists.Part(self.seen, self.scale, self.held, users[some] if len(users) > _lists.MAX_LISTS else users)
+        return _lists.Trial([part], lambda plan, part: self._fit_quietly(plan.model))
 
     def choose_rating(self, seconds: float) -> tuple[Any, dict[str, Any]]:
         models = {"Biases": self.scale.baseline, "ALS": self._fit_quietly(ALS(random_state=self.seed, **ALS_STOPPING))}
@@ -302,13 +288,13 @@ class StoredCandidates(Candidates):
         if self.scale.low >= 0:
             factors = min(STORED_FACTORS, *self.ratings.shape)
             models["ImplicitALS"] = ImplicitALS(factors, max_iter=STORED_SWEEPS, random_state=self.seed)
-        size = self._limit_input_columns(seconds * DENSE_OPS_PER_SECOND)
+        size = self._limit_input_columns(seconds * _lists.DENSE_OPS_PER_SECOND)
         if size:
             models["EASE"] = EASE(max_items=size)
         if self.held.nnz:
             trial = self._start_trial()
             for model in models.values():
-                trial.run(Plan(model))
+                trial.run(_lists.Plan(model))
             plan, figures = trial.choose()
             model = plan.model
         else:
@@ -320,6 +306,6 @@ class StoredCandidates(Candidates):
         """Input columns that EASE can afford, by the time and by the memory of this process; 0 if too few."""
         item, d = self.seen.dtype.itemsize, self.seen.shape[1]
         room = config().memory / (6 * item)  # its Gram matrix, the inverse, and what that takes meanwhile
-        m = min(limit_input_columns(self.seen, operations), int(room**0.5))
+        m = min(_lists.limit_input_columns(self.seen, operations), int(room**0.5))
         products = m * (d - m) * (item + 4)  # of input columns with the others, which workers add up
-        return m if m >= min(MIN_INPUT_COLUMNS, d) and 4 * products <= config().memory else 0
+        return m if m >= min(_lists.MIN_INPUT_COLUMNS, d) and 4 * products <= config().memory else 0

@@ -31,23 +31,13 @@ from twofold.completion.partitioned.ratings import open_ratings
 from twofold.completion.partitioned.stored_rows import StoredRows, rank_all
 from twofold.completion.popularity import Popularity
 from twofold.completion.ratings_table import RatingsTable, cells_of, check_enough, count_items, row_of
-from twofold.completion.recommender import evaluation
+from twofold.completion.recommender import _features, evaluation
 from twofold.completion.recommender._choose import (
     AS_GIVEN,
     Candidates,
     StoredCandidates,
     TableCandidates,
     choose_models,
-)
-from twofold.completion.recommender._features import (
-    encode_one,
-    get_columns,
-    learn_items,
-    learn_users,
-    read_features,
-    score_items,
-    score_user,
-    split_features,
 )
 from twofold.completion.recommender._lists import Scale, measure_cells, value_cells
 from twofold.completion.recommender._update import join_ratings
@@ -218,12 +208,12 @@ class Recommender(Model):
         cells = self._cells(ratings)
         check_enough(cells)
         found = {
-            role: read_features(given, ids, role, cells.columns.get(role))
+            role: _features.read_features(given, ids, role, cells.columns.get(role))
             for role, given, ids in (("user", users, cells.users), ("item", items, cells.items))
             if given is not None
         }
         self._learn(cells)
-        learn = {"user": learn_users, "item": learn_items}
+        learn = {"user": _features.learn_users, "item": _features.learn_items}
         for role, features in found.items():
             ids = self.users_ if role == "user" else self.items_
             self.content_[role] = learn[role](features, self.ranking_, self.ratings_, ids)
@@ -379,11 +369,11 @@ class Recommender(Model):
             return self.ranking_.make_scorer(X), hidden
         shape = X.shape[0], X.shape[1] + len(kept["ids"])
         wide = sparse.csr_array((hidden.data, hidden.indices, hidden.indptr), shape=shape)
-        return ExtendedScorer(self.ranking_.make_scorer(X), partial(score_items, kept)), wide
+        return ExtendedScorer(self.ranking_.make_scorer(X), partial(_features.score_items, kept)), wide
 
     def _recommend_features(self, f: sparse.csr_array, n: int) -> pl.DataFrame:
         """The list of a user that is known by features alone."""
-        scores = self._with_new(score_user(self.content_["user"], f))
+        scores = self._with_new(_features.score_user(self.content_["user"], f))
         found = rank_row(scores, np.empty(0, np.int64), n)
         rated = np.append(self._rate_unknown(), np.full(len(scores) - len(self.items_), self._middle()))[found.items]
         return self._frame(found.items, found.scores, found.scores if self.ranker_ is None else rated)
@@ -391,7 +381,7 @@ class Recommender(Model):
     def _with_new(self, scores: np.ndarray) -> np.ndarray:
         """The scores of known items, and after them those of items without ratings."""
         kept = self.content_.get("item")
-        return scores if kept is None else np.append(scores, score_items(kept, scores[None])[0])
+        return scores if kept is None else np.append(scores, _features.score_items(kept, scores[None])[0])
 
     def recommend_new(self, ratings: Any = None, n: int = 10, *, features: dict | None = None) -> pl.DataFrame:
         """The n best items for a user that is not in the data, from ratings ``{item: rating}``; nothing is refitted.
@@ -407,7 +397,9 @@ class Recommender(Model):
             if "user" not in self.content_:
                 raise InputError("features were given, but the fit had none of users. Fit with users=frame.")
             if not ratings:
-                return self._recommend_features(encode_one(features, get_columns(self.content_["user"]), "user"), n)
+                return self._recommend_features(
+                    _features.encode_one(features, _features.get_columns(self.content_["user"]), "user"), n
+                )
         ratings = {} if ratings is None else ratings
         x, unknown = row_of(ratings, self.items_, self.implicit_, self.ratings_.dtype)
         if unknown:
@@ -505,7 +497,7 @@ class Recommender(Model):
     def _explain_features(self, kept: dict, row: int, new: int, n: int | None) -> pl.DataFrame:
         """The contribution of each feature of a new item to its score."""
         scores = self.ranking_.make_scorer(self.ratings_).score_fully(np.array([row]))[0]
-        shares = split_features(kept, scores, new)
+        shares = _features.split_features(kept, scores, new)
         values = kept["new"][[new]].toarray()[0]
         order = np.argsort(-shares, kind="stable")[:n]
         names = pl.Series("feature", [kept["names"][a] for a in order], dtype=pl.String)

@@ -25,16 +25,7 @@ from twofold.core.data.known_cells import Observed, find_known_cells, see_both_s
 from twofold.core.engine.local import fingerprint, stack_rows
 from twofold.core.estimator import Reorderable, fitting
 from twofold.core.heldout import SQUARED, Split, dense_slices, keep_above_zero
-from twofold.core.numerics.extrapolation import (
-    DRAWS,
-    SMALL,
-    State,
-    begin,
-    choose_start,
-    geometric,
-    nonnegative,
-    sweeper,
-)
+from twofold.core.numerics import extrapolation
 from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
@@ -205,18 +196,18 @@ class NMF(Reorderable, NonnegativeModel):
         k, solver = self._rank(data.blocks.shape, H), self._solver(data.cells is not None)
         problem = self._problem(data, solver)
 
-        def begin_at(init: Any, seed: int) -> State:
+        def begin_at(init: Any, seed: int) -> extrapolation.State:
             kept, V = start(data, k, init, solver, seed, (W, H))
-            return begin(V, kept)
+            return extrapolation.begin(V, kept)
 
         starts = [begin_at(self._start(), seed)]
-        extrapolate = {"cd": nonnegative, "newton": geometric}.get(solver)
-        sweep = sweeper(problem.advance, extrapolate, self.tol, falls=solver != "als")
-        small = data.cells is None and np.prod(data.blocks.shape) * k <= SMALL
+        extrapolate = {"cd": extrapolation.nonnegative, "newton": extrapolation.geometric}.get(solver)
+        sweep = extrapolation.sweeper(problem.advance, extrapolate, self.tol, falls=solver != "als")
+        small = data.cells is None and np.prod(data.blocks.shape) * k <= extrapolation.SMALL
         if self.init is None and extrapolate and small:
-            starts += [begin_at("random", seed_of(generator(seed, 3, t))) for t in range(DRAWS)]
+            starts += [begin_at("random", seed_of(generator(seed, 3, t))) for t in range(extrapolation.DRAWS)]
 
-        def list_fitted(state: State) -> dict:
+        def list_fitted(state: extrapolation.State) -> dict:
             left = data.holes.compute_kappa(state.objective)
             parts = {"components_": np.ascontiguousarray(state.V.T), "means_": data.holes.means}
             return {**parts, "unexplained_": left, "solver_": solver, "n_components_": k}
@@ -224,7 +215,7 @@ class NMF(Reorderable, NonnegativeModel):
         last = loop.run(
             self,
             sweep,
-            choose_start(sweep, starts, self.max_iter),
+            extrapolation.choose_start(sweep, starts, self.max_iter),
             fitted=list_fitted,
             X=X,
             fingerprint=lambda: fingerprint(data.blocks, data.w) + ("" if data.cells is None else data.cells.sign()),

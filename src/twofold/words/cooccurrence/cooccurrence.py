@@ -150,7 +150,7 @@ class Cooccurrence(Model):
         Parameters
         ----------
         corpus : path, or list or generator of str or of lists of str
-            A text file has a sentence or document a line; a folder or pattern of files a document a file.
+            See :class:`Vocabulary`.
         y : ignored
         to : path, optional
             A folder to write, ending in ".csr"; then `counts_` is its path. It appears whole or not at all.

@@ -33,20 +33,7 @@ from twofold.kernels.skip_gram import make_alias_table
 from twofold.text.text_tasks import TextTasks, find_text_tasks
 from twofold.text.vocabulary import Vocabulary
 from twofold.words.corpus import Corpus, Run, encode_corpus, fit_and_encode, runs
-from twofold.words.skip_gram._steps import (
-    MAX_SOFTMAX_WORDS,
-    MIN_RATE,
-    TOKENS_PER_RUN,
-    Plan,
-    State,
-    Sums,
-    choose_way,
-    cut_shards,
-    epoch,
-    epoch_of_shards,
-    keep_chances,
-    pad,
-)
+from twofold.words.skip_gram import _steps as steps
 from twofold.words.word_vectors.word_vectors import WordVectors
 
 MAX_LINE_WORDS = 1000  # in a line that is one window
@@ -199,14 +186,7 @@ class SkipGram(Model):
 
     @fitting
     def fit(self, corpus: Documents, y: Any = None) -> SkipGram:
-        """Learn the vectors of a corpus's words.
-
-        Parameters
-        ----------
-        corpus : path, or list or generator of str or of lists of str
-            A sentence or document a line; see :class:`Vocabulary`.
-        y : ignored
-        """
+        """Learn the vectors of the words of a corpus, which may be what :meth:`Vocabulary.fit` takes."""
         seed = seed_of(self.random_state)
         vocabulary = Vocabulary(min_count=self.min_count, max_size=self.max_size, lowercase=self.lowercase)
         texts = find_text_tasks(corpus, split=True) if self.loss == "negative" and self.window is not None else None
@@ -215,9 +195,9 @@ class SkipGram(Model):
         with fit_and_encode(corpus, vocabulary) as text:
             plan = self._plan(text, vocabulary, self.learning_rate, seed)
 
-            def sweep(state: State, t: int) -> loop.Sweep:
+            def sweep(state: steps.State, t: int) -> loop.Sweep:
                 began = time.perf_counter()
-                state, sums = epoch(state, plan, t)
+                state, sums = steps.epoch(state, plan, t)
                 speed = plan.tokens / (time.perf_counter() - began)
                 extra = {"words_per_second": speed, "learning_rate": plan.rate_at(t * plan.tokens)}
                 return loop.Sweep(state, self._mean(sums, vocabulary), extra, done=t == self.max_iter - 1)
@@ -226,17 +206,17 @@ class SkipGram(Model):
 
     def _fit_shards(self, texts: TextTasks, vocabulary: Vocabulary, corpus: Documents, seed: int) -> SkipGram:
         """Fit on the workers of a cluster; the shards' vectors are averaged after each epoch."""
-        shards = texts._replace(blocks=cut_shards(texts.blocks))
+        shards = texts._replace(blocks=steps.cut_shards(texts.blocks))
         light, shared = clone(self).set_params(random_state=None).set_callbacks(), texts.tasks.hold(vocabulary)
 
-        def sweep(state: State, t: int) -> loop.Sweep:
+        def sweep(state: steps.State, t: int) -> loop.Sweep:
             began = time.perf_counter()
-            state, sums = epoch_of_shards(shards, light, shared, state, t, seed)
+            state, sums = steps.epoch_of_shards(shards, light, shared, state, t, seed)
             if not sums.pairs and not t:
                 raise no_pairs(vocabulary)
-            rate = self.learning_rate * max(1 - t / self.max_iter, MIN_RATE)
+            rate = self.learning_rate * max(1 - t / self.max_iter, steps.MIN_RATE)
             extra = {"words_per_second": sums.tokens / (time.perf_counter() - began), "learning_rate": rate}
-            mean = self._mean(Sums(sums.loss, sums.pairs), vocabulary)
+            mean = self._mean(steps.Sums(sums.loss, sums.pairs), vocabulary)
             return loop.Sweep(state, mean, extra, done=t == self.max_iter - 1)
 
         signature = f"{len(shards.blocks)} shards, {sign(vocabulary, [])}"
@@ -256,27 +236,29 @@ class SkipGram(Model):
         """
         check_is_fitted(self)
         with encode_corpus(corpus, self.vocabulary_) as text:
-            return -self._mean(epoch(self._state(), self._plan(text, self.vocabulary_, 0.0, 0), 0)[1], self.vocabulary_)
+            return -self._mean(
+                steps.epoch(self._state(), self._plan(text, self.vocabulary_, 0.0, 0), 0)[1], self.vocabulary_
+            )
 
     # ---- inside ----------------------------------------------------------------------------------------------------
 
-    def _plan(self, text: Corpus, vocabulary: Vocabulary, rate: float, seed: int) -> Plan:
+    def _plan(self, text: Corpus, vocabulary: Vocabulary, rate: float, seed: int) -> steps.Plan:
         window = self._window(text)
-        parts, exact = runs(text, TOKENS_PER_RUN, margin=8 * window), self.loss == "softmax"
-        if exact and len(vocabulary) > MAX_SOFTMAX_WORDS:
+        parts, exact = runs(text, steps.TOKENS_PER_RUN, margin=8 * window), self.loss == "softmax"
+        if exact and len(vocabulary) > steps.MAX_SOFTMAX_WORDS:
             raise InputError(
                 f'loss="softmax" sums over the whole vocabulary for every word, and this one has {len(vocabulary):,} '
-                f"words; at most {MAX_SOFTMAX_WORDS:,} are feasible. Set max_size={MAX_SOFTMAX_WORDS} or raise "
-                'min_count, or use loss="negative".'
+                f"words; at most {steps.MAX_SOFTMAX_WORDS:,} are feasible. Set max_size={steps.MAX_SOFTMAX_WORDS} or "
+                'raise min_count, or use loss="negative".'
             )
         if not has_pairs(parts):
             raise no_pairs(vocabulary)
         counts, bias_column = vocabulary.counts_, self.n_components if self.biases else -1
-        keep, noise = keep_chances(counts, self.subsample), counts.astype(np.float64) ** self.noise_power
+        keep, noise = steps.keep_chances(counts, self.subsample), counts.astype(np.float64) ** self.noise_power
         repeatable = self.deterministic and rate > 0  # rate 0 writes nothing, so every way is repeatable
         cut, other = make_alias_table(noise)
-        way, batch = choose_way(len(parts), self.max_iter, len(counts), exact, repeatable)
-        return Plan(
+        way, batch = steps.choose_way(len(parts), self.max_iter, len(counts), exact, repeatable)
+        return steps.Plan(
             parts, len(text), keep, cut, other, window, self.negatives, bias_column, rate, self.max_iter, seed,
             exact, noise, way, batch, not self.shrink_windows or self.window is None,
         )  # fmt: skip
@@ -294,31 +276,31 @@ class SkipGram(Model):
             )
         return max(longest - 1, 1)
 
-    def _start(self, vocabulary: Vocabulary, seed: int) -> State:
+    def _start(self, vocabulary: Vocabulary, seed: int) -> steps.State:
         """Random words within ±1/2D, contexts and biases at zero."""
         X = generator(seed).random((len(vocabulary), self.n_components), np.float32) - np.float32(0.5)
         return self._pad(X / np.float32(self.n_components), np.zeros_like(X))
 
-    def _pad(self, X: np.ndarray, Y: np.ndarray, b: Any = 0) -> State:
+    def _pad(self, X: np.ndarray, Y: np.ndarray, b: Any = 0) -> steps.State:
         """Rows of whole cache lines; with biases, X has a column of ones and Y has b there."""
         k, D = self.n_components, self.n_components + self.biases
-        X, Y = pad(X, D), pad(Y, D)
+        X, Y = steps.pad(X, D), steps.pad(Y, D)
         if self.biases:
             X[:, k], Y[:, k] = 1, b
         squares = np.zeros(X.shape if self.loss == "softmax" else (0, 0), np.float32)
-        return State(X, Y, squares, squares.copy())
+        return steps.State(X, Y, squares, squares.copy())
 
-    def _state(self) -> State:
+    def _state(self) -> steps.State:
         """The fitted vectors as a state."""
         return self._pad(self.vectors_.vectors_, self.contexts_.vectors_, self.biases_)
 
-    def _mean(self, sums: Sums, vocabulary: Vocabulary) -> float:
+    def _mean(self, sums: steps.Sums, vocabulary: Vocabulary) -> float:
         """The loss a pair; that of zero vectors if subsampling left no pair."""
         if sums.pairs:
             return sums.loss / sums.pairs
         return float(np.log(len(vocabulary)) if self.loss == "softmax" else (1 + self.negatives) * np.log(2))
 
-    def _attributes(self, state: State, vocabulary: Vocabulary) -> dict:
+    def _attributes(self, state: steps.State, vocabulary: Vocabulary) -> dict:
         words, counts, k = vocabulary.words_, vocabulary.counts_, self.n_components
         return {
             "vectors_": WordVectors.of(words, state.X[:, :k], counts),
