@@ -44,7 +44,8 @@ def test_every_solver_finds_the_same_subspace_as_scikit_learn(name, solver):
     assert angle(pca.components_, expected.components_) < (1e-6 if "far" not in name else 1e-5)
     np.testing.assert_allclose(pca.explained_variance_, expected.explained_variance_, rtol=1e-6)
     np.testing.assert_allclose(pca.explained_variance_ratio_, expected.explained_variance_ratio_, rtol=1e-6)
-    np.testing.assert_allclose(pca.singular_values_, expected.singular_values_, rtol=1e-6)
+    for attribute in ("singular_values_", "noise_variance_"):
+        np.testing.assert_allclose(getattr(pca, attribute), getattr(expected, attribute), rtol=1e-6)
     np.testing.assert_allclose(pca.mean_, dense.mean(axis=0), rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(pca.components_ @ pca.components_.T, np.eye(4), atol=1e-9)
 
@@ -111,9 +112,11 @@ def test_all_components_lose_nothing_and_keep_distances():
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_whitened_codes_have_unit_covariance(solver):
     X = TABLES["tall"]
+    options = {"svd_solver": solver if solver in ("full", "covariance_eigh", "arpack") else "full", "whiten": True}
     pca = PCA(4, svd_solver=solver, whiten=True, tol=1e-15, random_state=0).fit(X)
-    U = pca.transform(X)
+    U, V = pca.transform(X), Reference(4, **options, random_state=0).fit_transform(X)
     np.testing.assert_allclose(np.cov(U.T), np.eye(4), atol=1e-6)
+    np.testing.assert_allclose(np.abs(U), np.abs(V), atol=1e-4)  # up to the signs of the axes
     plain = PCA(4).fit(X)
     np.testing.assert_allclose(pca.inverse_transform(U), plain.inverse_transform(plain.transform(X)), atol=1e-5)
 

@@ -93,12 +93,7 @@ class BayesianPCA(LatentGaussian):
     }
 
     def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        tol: float = 1e-7,
-        max_iter: int = 2000,
-        random_state: Seed = None,
+        self, n_components: int | None = None, *, tol: float = 1e-7, max_iter: int = 2000, random_state: Seed = None
     ):
         self.n_components = n_components
         self.tol = tol

@@ -104,11 +104,7 @@ class FisherLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMix
             if not np.isfinite(total.scatter).all():
                 self._refuse(blocks)
             step = engine.map(
-                class_sums,
-                blocks,
-                blocks.rows(labels),
-                blocks.rows(w),
-                engine.broadcast((len(classes), total.mean)),
+                class_sums, blocks, blocks.rows(labels), blocks.rows(w), engine.broadcast((len(classes), total.mean))
             )
             weights, sums = engine.reduce(add, step)
             state = self._find_directions(total, weights, sums, classes)

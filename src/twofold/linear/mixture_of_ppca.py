@@ -23,14 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
 from twofold.core.checks import InputError
-from twofold.core.data.missing_patterns import (
-    Imputer,
-    Patterns,
-    center_rows,
-    mix_fillings,
-    observe,
-    recall_patterns,
-)
+from twofold.core.data.missing_patterns import Imputer, Patterns, center_rows, mix_fillings, observe, recall_patterns
 from twofold.core.engine.local import add, engine_for, fetch_rows, fingerprint
 from twofold.core.estimator import Reorderable, fitting
 from twofold.core.history import History
@@ -38,15 +31,7 @@ from twofold.core.numerics.density import MixtureDensity
 from twofold.core.params import ITERATIVE, Interval
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
-from twofold.linear._linear_gaussian import (
-    Theta,
-    codes,
-    collect,
-    expand,
-    fill,
-    log_density,
-    regress,
-)
+from twofold.linear._linear_gaussian import Theta, codes, collect, expand, fill, log_density, regress
 
 START_ROWS = 10_000  # rows for the starting centers
 

@@ -82,10 +82,7 @@ class PPCAClassifier(ClassifierMixin, ClassDensity):
         "priors_": "c, >= 0",
         "classes_": "c, text",
     }
-    _parameter_constraints: ClassVar[dict] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        **ITERATIVE,
-    }
+    _parameter_constraints: ClassVar[dict] = {"n_components": [Interval(Integral, 1, None, closed="left")], **ITERATIVE}
 
     def __init__(self, n_components: int = 2, *, tol: float = 1e-8, max_iter: int = 1000, random_state: Seed = None):
         self.n_components = n_components
