@@ -17,7 +17,7 @@ from twofold.model_selection.select import SIZES
 from .registry import EXEMPT, MODELS, table
 
 GRIDS = [
-    pytest.param((0.5,), range(3), id="some noise"),
+    pytest.param((0.5,), range(2), id="some noise"),
     pytest.param((0.2, 0.5, 0.8), range(5), id="little, some, much noise", marks=pytest.mark.soak),
 ]
 TRIED = [1, 2, 3, 4, 6]  # 3 are planted

@@ -13,7 +13,7 @@ def rows(seed=0):
     return np.random.default_rng(seed).normal(size=(30, 4))
 
 
-def broken(X):
+def break_cell(X):
     X = X.copy()
     X[3, 1] = np.inf
     return X
@@ -22,7 +22,7 @@ def broken(X):
 @pytest.mark.parametrize("model", [twofold.PPCA(2), twofold.KMeans(2, random_state=0), twofold.NMF(2, random_state=0)])
 def test_a_first_fit_that_fails_leaves_the_model_unfitted(model):
     with pytest.raises(twofold.InputError):
-        model.fit(broken(np.abs(rows())))
+        model.fit(break_cell(np.abs(rows())))
     assert not [name for name in vars(model) if name.endswith("_")]
     with pytest.raises(NotFittedError):
         check_is_fitted(model)
@@ -33,7 +33,7 @@ def test_a_later_fit_that_fails_leaves_the_earlier_one():
     model = twofold.PPCA(2).fit(X)
     before = model.transform(X)
     with pytest.raises(twofold.InputError):
-        model.fit(broken(rows(1)[:, :3]))
+        model.fit(break_cell(rows(1)[:, :3]))
     np.testing.assert_array_equal(model.transform(X), before)
 
 

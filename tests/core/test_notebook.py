@@ -9,7 +9,7 @@ from sklearn import config_context
 from twofold import PPCA
 
 
-def shown(model):
+def show(model):
     """The HTML, the same whichever way a notebook asks for it, but for numbers that scikit-learn gives its elements."""
     bundle, alone = model._repr_mimebundle_()["text/html"], model._repr_html_()
     assert alone.partition("twofold-history")[2] == bundle.partition("twofold-history")[2]
@@ -19,11 +19,11 @@ def shown(model):
 @pytest.mark.filterwarnings("ignore:PPCA did not converge")
 def test_a_fitted_model_shows_how_its_fit_went():
     model = PPCA(2, max_iter=5, tol=0.0, random_state=0)
-    assert "twofold-history" not in shown(model) and "PPCA" in shown(model)
+    assert "twofold-history" not in show(model) and "PPCA" in show(model)
     X = np.random.default_rng(0).normal(size=(40, 5))
     X[0, 0] = np.nan
     model.fit(X)
-    table = shown(model).partition('<table class="twofold-history">')[2]
+    table = show(model).partition('<table class="twofold-history">')[2]
     cells = dict(zip(re.findall("<th>(.*?)</th>", table), re.findall("<td>(.*?)</td>", table), strict=True))
     objective = model.history_["objective"]
     assert cells["sweeps"] == str(len(objective))

@@ -61,7 +61,7 @@ def test_ratings_are_half_stars_of_known_people_and_films(world):
     assert films["item"].n_unique() == len(films) == 300
 
 
-def matched(world):
+def match_pairs(world):
     """Row, column and rating of every pair."""
     column = {title: j for j, title in enumerate(world.films["item"])}
     frame = world.ratings
@@ -69,7 +69,7 @@ def matched(world):
 
 
 def test_ratings_follow_the_truth_up_to_the_noise(world):
-    rows, columns, stars = matched(world)
+    rows, columns, stars = match_pairs(world)
     inside = (world.truth.expected[rows, columns] > 1.5) & (world.truth.expected[rows, columns] < 3.5)
     error = (stars - world.truth.expected[rows, columns])[inside]
     assert abs(error.mean()) < 0.05
@@ -85,7 +85,7 @@ def test_ratings_have_structure_beyond_biases(world):
 
 
 def test_popularity_is_skewed_and_people_rate_what_they_like(world):
-    rows, columns, _ = matched(world)
+    rows, columns, _ = match_pairs(world)
     counts = np.sort(np.bincount(columns, minlength=300))[::-1]
     assert counts[:60].sum() > 0.4 * counts.sum() and counts[-1] >= 1
     assert world.truth.expected[rows, columns].mean() > world.truth.expected.mean() + 0.2

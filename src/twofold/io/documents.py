@@ -140,9 +140,10 @@ def read_documents(
     return Documents(texts, ids, source=found.source, notes=notes, left_out=found.left_out)
 
 
-def names_of(found: TextFiles) -> list[str]:
+def names_of(documents: TextFiles) -> list[str]:
     """Name files from the folder they are in."""
-    return [os.path.relpath(file.path, found.root) if found.root else file.path for file in found.files]
+    root = documents.root
+    return [os.path.relpath(file.path, root) if root else file.path for file in documents.files]
 
 
 def describe_count(n: int, unit: str, source: str) -> str:
@@ -159,19 +160,11 @@ def find_documents(
     split: bool = False,
     stream: bool = False,
 ) -> Documents | TextFiles:
-    """The documents in whatever was given: those of tables and standard input are read, text files only found.
+    """The documents in files, folders, patterns, or standard input (``-``); `text`, `date`, `title` name columns.
 
-    Parameters
-    ----------
-    inputs : sequence of str
-        Files, folders, patterns, or ``-`` for standard input.
-    text, date, title : str, optional
-        Columns of a table.
-    split : bool, default=False
-        Whether several text files are split into lines or paragraphs, as a single one always is, and blank lines are
-        kept. Else each file is a document.
-    stream : bool, default=False
-        Whether the texts of JSONL and Parquet files, and of several delimited ones, are only found, too.
+    Those of tables and standard input are read, text files only found; with `stream` also the texts of JSONL and
+    Parquet files, and of several delimited ones. Each of several text files is a document, unless they are to be
+    `split` into lines or paragraphs, as a single one always is; then blank lines are kept.
     """
     source = inputs[0] if len(inputs) == 1 else f"{inputs[0]} and {len(inputs) - 1} more"
     source = "standard input" if source == "-" else source
@@ -273,7 +266,7 @@ def from_files(files: list[str], root: str, source: str, notes: list[str], split
 
 def head_of(file: str) -> bytes:
     """The beginning of a text file, unpacked."""
-    with named_if_damaged(file), open_bytes(file) as opened:
+    with name_damage(file), open_bytes(file) as opened:
         return opened.read(HEAD)
 
 
@@ -361,12 +354,12 @@ def parts_of(file: TextFile, notes: list[str] | None = None, blank: bool = False
 
 
 def read_whole(path: str) -> bytes:
-    with named_if_damaged(path):
+    with name_damage(path):
         return read_bytes(path)
 
 
 @contextmanager
-def named_if_damaged(path: str) -> Iterator[None]:
+def name_damage(path: str) -> Iterator[None]:
     """Refuse a file that cannot be read, by its name."""
     try:
         yield

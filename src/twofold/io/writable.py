@@ -11,20 +11,9 @@ from twofold.core.checks import InputError
 
 
 def check_writable(path: str | os.PathLike, *, force: bool = False, inputs: Sequence[str | os.PathLike] = ()) -> None:
-    """Refuse, in one line, a file that could not or should not be written.
+    """Refuse a path that is a folder, lies in none or in one without permission, is one of the `inputs`, or exists.
 
-    Parameters
-    ----------
-    path : str or path
-    force : bool, default=False
-        Whether a file that exists may be replaced.
-    inputs : sequence of str or path
-        Files that are read, and must not be replaced even by force; ``file.db::table`` means the file.
-
-    Raises
-    ------
-    InputError
-        If the path is a folder, lies in none, or in one without permission; if it is an input; or if it exists.
+    Only the last may be forced. An input ``file.db::table`` means the file.
     """
     path = Path(path)
     if path.is_dir():

@@ -24,7 +24,7 @@ def counts(n=400, d=30, dtype=np.int32, seed=0):
     return sparse.csr_array(X)
 
 
-def stored(X, folder, pieces=3):
+def store(X, folder, pieces=3):
     cuts = np.linspace(0, X.shape[0], pieces + 1).astype(int)
     return write_csr(folder / "x.csr", (X[a:b] for a, b in itertools.pairwise(cuts)))
 
@@ -32,7 +32,7 @@ def stored(X, folder, pieces=3):
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint8, np.float32, np.float64, bool])
 def test_cuts_and_blocks_are_those_of_memory(dtype, tmp_path, small_blocks):
     X = counts(dtype=dtype)
-    here, there = as_blocks(X), as_blocks(stored(X, tmp_path))
+    here, there = as_blocks(X), as_blocks(store(X, tmp_path))
     assert len(here) > 3 and np.array_equal(here.bounds, there.bounds)
     for trait in ("shape", "dtype", "is_sparse", "block_bytes"):
         assert getattr(here, trait) == getattr(there, trait), trait
@@ -46,7 +46,7 @@ def test_cuts_and_blocks_are_those_of_memory(dtype, tmp_path, small_blocks):
 
 def test_finer_cuts_are_those_of_memory_too(tmp_path, small_blocks):
     X = counts()
-    here, there = as_blocks(X).source.finer(50), as_blocks(stored(X, tmp_path)).source.finer(50)
+    here, there = as_blocks(X).source.finer(50), as_blocks(store(X, tmp_path)).source.finer(50)
     assert len(here.bounds) > 2 * len(as_blocks(X).bounds) and np.array_equal(here.bounds, there.bounds)
     assert np.array_equal(here.read(3, 9).toarray(), there.read(3, 9).toarray())
 
@@ -75,7 +75,7 @@ def test_sparse_cuts_cover_every_row_once(lengths, cells):
 )
 def test_a_fit_from_disk_has_the_bits_of_one_from_memory(make, tmp_path, small_blocks):
     X = counts()
-    path = stored(X, tmp_path)
+    path = store(X, tmp_path)
     here, there = make().fit(X), make().fit(path)
     name = "cluster_centers_" if hasattr(here, "cluster_centers_") else "components_"
     assert getattr(here, name).tobytes() == getattr(there, name).tobytes()
@@ -96,14 +96,14 @@ def test_a_table_without_values_is_read(tmp_path):
 
 def test_a_failed_write_leaves_nothing_behind_and_the_old_folder_alone(tmp_path):
     X = counts()
-    path = stored(X, tmp_path)
+    path = store(X, tmp_path)
 
-    def broken():
+    def fail_midway():
         yield X[:10]
         raise RuntimeError("the disk is on fire")
 
     with pytest.raises(RuntimeError):
-        write_csr(path, broken())
+        write_csr(path, fail_midway())
     assert [p.name for p in tmp_path.iterdir()] == ["x.csr"]
     assert as_blocks(path).shape == X.shape
     write_csr(path, [X[:10]])  # and a whole one takes its place
@@ -156,7 +156,7 @@ HARMS = {
     + [("indices.npy", "beyond"), ("indices.npy", "unsorted")],
 )
 def test_a_damaged_folder_is_refused_by_the_name_of_the_file(file, harm, tmp_path):
-    path = stored(counts(), tmp_path)
+    path = store(counts(), tmp_path)
     HARMS[harm](tmp_path / "x.csr" / file)
     with pytest.raises(InputError, match=file.replace(".", r"\.")):
         list(as_blocks(path))
@@ -164,7 +164,7 @@ def test_a_damaged_folder_is_refused_by_the_name_of_the_file(file, harm, tmp_pat
 
 @pytest.mark.parametrize("file", ["data.npy", "indices.npy", "indptr.npy", "meta.json"])
 def test_a_missing_file_is_named(file, tmp_path):
-    path = stored(counts(), tmp_path)
+    path = store(counts(), tmp_path)
     (tmp_path / "x.csr" / file).unlink()
     with pytest.raises(InputError, match=file.replace(".", r"\.")):
         as_blocks(path)
@@ -173,7 +173,7 @@ def test_a_missing_file_is_named(file, tmp_path):
 def test_a_missing_folder_and_a_foreign_note_are_refused(tmp_path):
     with pytest.raises(InputError, match="no such folder"):
         as_blocks(tmp_path / "none.csr")
-    path = stored(counts(), tmp_path)
+    path = store(counts(), tmp_path)
     (tmp_path / "x.csr" / "meta.json").write_text(json.dumps({"format": "csc", "shape": [1, 1]}))
     with pytest.raises(InputError, match=r"meta\.json"):
         as_blocks(path)

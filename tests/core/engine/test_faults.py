@@ -53,8 +53,8 @@ def close(found):
 
 
 def is_whole(cluster, seconds=20):
-    """Whether all workers and their nannies run, soon. A nanny that is starting a worker starts no other if that one
-    is killed, and one whose worker was too slow to start gives up.
+    """Return whether all workers and their nannies run, soon. A nanny that is starting a worker starts no other if that
+    one is killed, and one whose worker was too slow to start gives up.
     """
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -76,7 +76,7 @@ def client(clusters, small_blocks):
     return clusters[1]
 
 
-def expected(name):
+def fit_expected(name):
     if name not in EXPECTED:
         EXPECTED[name] = MODELS[name]().fit(X)
     return EXPECTED[name]
@@ -106,7 +106,7 @@ class At:
     def on_fit_task_end(self, estimator, context): ...
 
 
-def disturbed(name, do, sweep=4, data=None):
+def disturb(name, do, sweep=4, data=None):
     """A fit in which something happens at the beginning of a sweep."""
     at = At(sweep, do)
     found = MODELS[name]().set_callbacks(at).fit(lazy() if data is None else data)
@@ -145,7 +145,7 @@ def test_a_worker_killed_in_a_sweep(client, name, part, monkeypatch):
         engine, "INLINE_BYTES", part
     )  # 0: states are tasks, and what blocks keep stays with the workers
     killers = []
-    assert not differences(expected(name), disturbed(name, lambda: kill_in_sweep(client, killers)))
+    assert not differences(fit_expected(name), disturb(name, lambda: kill_in_sweep(client, killers)))
     killers[0].join()
 
 
@@ -155,7 +155,7 @@ def test_a_worker_killed_between_sweeps_when_rows_came_back(client, monkeypatch)
 
     monkeypatch.setattr(engine, "INLINE_BYTES", 0)
     monkeypatch.setattr(engine, "SWEEPS_PER_RECIPE", 3)  # the recipe of what blocks keep begins at the client again
-    assert not differences(expected("NMF"), disturbed("NMF", lambda: kill(client), sweep=9))
+    assert not differences(fit_expected("NMF"), disturb("NMF", lambda: kill(client), sweep=9))
 
 
 @soak
@@ -175,7 +175,7 @@ def test_the_recipe_of_what_blocks_keep_is_bounded(client, monkeypatch):
 def test_a_task_that_is_blamed_for_the_death_of_workers_is_tried_again(client, monkeypatch):
     monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", 0)
     killers = []
-    assert not differences(expected("NMF"), disturbed("NMF", lambda: kill_in_sweep(client, killers)))
+    assert not differences(fit_expected("NMF"), disturb("NMF", lambda: kill_in_sweep(client, killers)))
     killers[0].join()
 
 
@@ -215,7 +215,7 @@ def test_a_slow_worker(client):
     waker = threading.Timer(1.0, os.kill, (pid, signal.SIGCONT))
     waker.start()
     try:
-        assert not differences(expected("KMeans"), MODELS["KMeans"]().fit(lazy()))
+        assert not differences(fit_expected("KMeans"), MODELS["KMeans"]().fit(lazy()))
     finally:
         waker.join()
 
@@ -226,13 +226,13 @@ def test_a_worker_joins(client):
         client.cluster.scale(3)
         client.wait_for_workers(3, timeout=300)
 
-    assert not differences(expected("NMF"), disturbed("NMF", join))
+    assert not differences(fit_expected("NMF"), disturb("NMF", join))
 
 
 @soak
 def test_a_nanny_restarts_its_worker(client):
     restart = lambda: client.restart_workers([sorted(client.nthreads())[0]], timeout=300)  # noqa: E731
-    assert not differences(expected("PLSA"), disturbed("PLSA", restart))
+    assert not differences(fit_expected("PLSA"), disturb("PLSA", restart))
 
 
 @soak
@@ -247,7 +247,7 @@ def test_data_without_a_recipe_is_refused_when_it_is_lost(client):
     parts = [client.scatter(part, workers=[address], hash=False) for part in np.split(X, 6)]
     array = da.concatenate([da.from_delayed(part, (200, 8), float) for part in parts])
     with pytest.raises(ConnectionError, match="lost what cannot be computed again"):
-        disturbed("KMeans", lambda: client.restart_workers([address], timeout=300), data=array)
+        disturb("KMeans", lambda: client.restart_workers([address], timeout=300), data=array)
 
 
 @pytest.mark.parametrize("kind", ["npy", pytest.param("parquet", marks=soak)])
@@ -256,9 +256,9 @@ def test_a_file_that_is_cut_off_is_named_by_the_worker(client, kind, tmp_path):
         path = tmp_path / f"part{i}.{kind}"
         np.save(path, part) if kind == "npy" else pl.DataFrame(part).write_parquet(path)
     with pytest.raises(twofold.InputError, match=rf"part2\.{kind}"):
-        disturbed("KMeans", lambda: path.write_bytes(path.read_bytes()[:3000]), data=tmp_path)
+        disturb("KMeans", lambda: path.write_bytes(path.read_bytes()[:3000]), data=tmp_path)
     np.save(path, X[800:]) if kind == "npy" else pl.DataFrame(X[800:]).write_parquet(path)
-    assert not differences(expected("KMeans"), MODELS["KMeans"]().fit(tmp_path))
+    assert not differences(fit_expected("KMeans"), MODELS["KMeans"]().fit(tmp_path))
 
 
 SCHEDULER = """
@@ -291,7 +291,7 @@ def test_the_scheduler_is_gone_and_another_goes_on(small_blocks, tmp_path):
         rest = At(1, lambda: None)
         found = MODELS["NMF"]().set_callbacks(twofold.Checkpoint(path), rest).fit(lazy())
     lose()
-    assert rest.seen == 15 and not differences(expected("NMF"), found)
+    assert rest.seen == 15 and not differences(fit_expected("NMF"), found)
 
 
 def _limit_files(size):
@@ -312,7 +312,7 @@ def test_the_disk_is_full_when_a_checkpoint_is_written(client, tmp_path):
         (folder / "filler").unlink(missing_ok=True)
         rest = At(1, lambda: None)
         found = MODELS["NMF"]().set_callbacks(twofold.Checkpoint(path), rest).fit(lazy())
-        assert rest.seen == 15 and not differences(expected("NMF"), found)
+        assert rest.seen == 15 and not differences(fit_expected("NMF"), found)
 
 
 @soak
@@ -332,7 +332,7 @@ def test_the_disk_is_full_when_workers_spill(small_blocks, tmp_path, monkeypatch
         with pytest.raises(OSError, match=r"is full\. Give them more memory"):
             MODELS["NMF"]().fit(lazy())
         client.run(_limit_files, resource.RLIM_INFINITY)
-        assert not differences(expected("NMF"), MODELS["NMF"]().fit(lazy()))
+        assert not differences(fit_expected("NMF"), MODELS["NMF"]().fit(lazy()))
 
 
 @soak

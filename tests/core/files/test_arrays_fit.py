@@ -48,7 +48,7 @@ def networks() -> dict[str, object]:
 
 
 @cache
-def fitted() -> dict[str, object]:
+def fit_models() -> dict[str, object]:
     some = {str(case): case.get_fitted() for case in MODELS} | {name: model for name, (model, _) in models().items()}
     X, _ = table()
     batches = {name: getattr(twofold, name)(2).partial_fit(X) for name in ("PCA", "KMeans", "GaussianMixture")}
@@ -72,7 +72,7 @@ def arrays_in(value: object) -> bool:
 @pytest.mark.filterwarnings("ignore")
 def test_every_array_of_a_fitted_model_is_declared_or_exempt_for_a_reason() -> None:
     missing = {}
-    for name, model in fitted().items():
+    for name, model in fit_models().items():
         held = {key for key, value in vars(model).items() if key.endswith("_") and key[0] != "_" and arrays_in(value)}
         free = held - read_declarations(type(model)).keys() - EXEMPT.keys()
         if free:
@@ -84,7 +84,7 @@ def test_every_array_of_a_fitted_model_is_declared_or_exempt_for_a_reason() -> N
 def test_what_is_declared_is_there_and_holds(tmp_path) -> None:
     """So that no declaration is of a name that nobody has, and files of all models load."""
     seen: dict[type, set[str]] = {}
-    for model in fitted().values():
+    for model in fit_models().values():
         model.save(tmp_path / "a.twofold")
         again = twofold.load(tmp_path / "a.twofold")
         seen.setdefault(type(model), set()).update(vars(again))
@@ -94,7 +94,7 @@ def test_what_is_declared_is_there_and_holds(tmp_path) -> None:
         assert said - names - optional == set(), cls.__name__
 
 
-def spoiled(model, tmp_path, name, change) -> str:
+def spoil_file(model, tmp_path, name, change) -> str:
     path = tmp_path / "a.twofold"
     model.save(path)
     header, arrays = read_file(path)
@@ -110,13 +110,13 @@ def spoiled(model, tmp_path, name, change) -> str:
 def test_weights_of_another_network_are_refused_by_name(name, tmp_path) -> None:
     model = networks()[name]
     key = next(key for key, w in model.weights_.items() if w.ndim >= 2)
-    assert f"weights_.{key} of" in spoiled(model, tmp_path, f"weights_.{key}", lambda w: np.concatenate([w, w]))
+    assert f"weights_.{key} of" in spoil_file(model, tmp_path, f"weights_.{key}", lambda w: np.concatenate([w, w]))
 
 
 @pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical", "fixed"])
 def test_covariances_are_those_of_their_kind(kind, tmp_path) -> None:
     model = twofold.GaussianMixture(3, covariance_type=kind, random_state=0).fit(table()[0])
-    said = spoiled(model, tmp_path, "covariances_", lambda S: S[:-1])
+    said = spoil_file(model, tmp_path, "covariances_", lambda S: S[:-1])
     assert "covariances_ of GaussianMixture has shape" in said
 
 

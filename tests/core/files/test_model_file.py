@@ -315,7 +315,7 @@ def rich_model() -> Toy:
     )
 
 
-def damaged(data: bytes, rng: np.random.Generator) -> bytes:
+def damage(data: bytes, rng: np.random.Generator) -> bytes:
     """One of the things that happen to files."""
     length = int.from_bytes(data[:8], "little")
     a, b = sorted(rng.integers(0, len(data) + 1, 2).tolist())
@@ -363,7 +363,7 @@ def test_2000_damaged_files_give_a_clear_error_or_the_right_model(path):
     tracemalloc.start()
     peak = 0  # of one file: other threads of the test process may keep more and more meanwhile
     for _ in range(2000):
-        path.write_bytes(damaged(data, rng))
+        path.write_bytes(damage(data, rng))
         before = tracemalloc.get_traced_memory()[0]
         tracemalloc.reset_peak()
         try:
@@ -384,7 +384,7 @@ def nodes_of(tree: Any) -> list[tuple[Any, Any]]:
 
 
 def test_forged_headers_with_a_right_checksum_are_refused_or_harmless(path):
-    """A hand that knows the format still gets no more than the types and classes a file may hold."""
+    """A hand that knows the format still gets only the types and classes a file may hold."""
     rng = np.random.default_rng(5)
     model_file.save(rich_model(), path)
     header, arrays = model_file.read_file(path)

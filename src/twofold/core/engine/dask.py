@@ -71,7 +71,7 @@ def active_client() -> Client | None:
 def connect(address: str | None, workers: int | None) -> Iterator[str]:
     """A client in force, of the scheduler at this address or of `workers` processes here, and a phrase for either.
 
-    Dask writes what a process keeps to disk from 60 % of its limit on, and starts it anew at 95 %. The limit is twice
+    Dask writes what a process keeps to disk from 60 % of its limit on, and restarts it at 95 %. The limit is twice
     the memory budget and a gigabyte, or its share of the machine if that is less.
     """
     if address is None:
@@ -373,7 +373,7 @@ class DaskEngine(Engine):
                 kind = Blocks
                 columns.append([FileRows(arg.source, int(group[0]), int(group[-1])) for group in groups])
             elif isinstance(arg, Blocks):
-                columns.append(self._sent(vars(arg.source).setdefault("_rows", Rows(arg)), size))
+                columns.append(self._send_rows(vars(arg.source).setdefault("_rows", Rows(arg)), size))
             elif isinstance(arg, Shared):
                 columns.append([arg.value] * len(groups))
             elif isinstance(arg, WorkerRows):
@@ -382,7 +382,7 @@ class DaskEngine(Engine):
                 kind = Shared(None)
                 columns.append([None] * len(groups))
             else:
-                columns.append(self._sent(arg, size))
+                columns.append(self._send_rows(arg, size))
             kinds.append(kind)
         is_part = [
             sum(item.size for item in column if isinstance(item, ClientValue)) <= INLINE_BYTES for column in columns
@@ -420,7 +420,7 @@ class DaskEngine(Engine):
             future.add_done_callback(plan.on_done)
         return futures[: len(names)]
 
-    def _sent(self, rows: Rows, size: int) -> list[Any]:
+    def _send_rows(self, rows: Rows, size: int) -> list[Any]:
         """Rows of the client as one task a group. Those that come again, such as weights, are sent once."""
         items: tuple[Any, ...]
         there: dict[Any, list[Any]]

@@ -43,13 +43,8 @@ def save(model: Any, path: PathLike) -> None:
     """Write a model, fitted or not, to a ``.twofold`` file.
 
     Stored are the class's name, ``get_params(deep=False)`` and the attributes whose names end in ``_``. A
-    ``random_state`` that is neither an integer nor None is stored as None. The file appears whole or not at
-    all.
-
-    Raises
-    ------
-    InputError
-        If something in the model has no place in a file; nothing is written then.
+    ``random_state`` that is neither an integer nor None is stored as None. The file appears whole or not at all; what
+    a file cannot hold is an InputError.
     """
     arrays: Arrays = {}
     tree = _encode_model(model, Place("", {}, arrays, 0))

@@ -59,18 +59,9 @@ class Table(NamedTuple):
 
 
 def write_file(path: PathLike, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Write a JSON-able header and a dict of arrays as one file, atomically.
+    """Write a header that JSON can hold, with ``format`` and ``version``, and arrays as one file: whole or not at all.
 
-    The file appears complete under its name or not at all: it is written beside its destination, forced to
-    disk and renamed. ``format`` and ``version`` are added to the header.
-
-    Parameters
-    ----------
-    path : str or path
-    header : dict
-        Anything ``json.dumps`` takes, nan and infinities included.
-    arrays : dict of str to ndarray
-        Booleans, integers and floats up to 64 bits, in any memory layout and byte order.
+    Arrays are booleans, integers and floats up to 64 bits, in any memory layout and byte order.
     """
     ours = header | {"format": FORMAT, "version": importlib.import_module("twofold").__version__}
     try:
@@ -87,13 +78,7 @@ def write_file(path: PathLike, header: dict[str, Any], arrays: dict[str, np.ndar
 
 
 def read_file(path: PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read what `write_file` wrote: the header (with ``format`` and ``version``) and the arrays.
-
-    Raises
-    ------
-    ModelFileError
-        For anything that is not a complete, undamaged file of this format.
-    """
+    """Read header and arrays of `write_file`; any other file, also a damaged one, is a ModelFileError."""
     with _reading(path) as (file, table):
         arrays = {name: _read(file, table, name) for name in sorted(table.spans)}
         items = ((n, table.spans[n].dtype, a.shape, [_bytes(a)]) for n, a in arrays.items())
@@ -130,9 +115,7 @@ def _plain(name: str, array: np.ndarray) -> np.ndarray:
     array = np.asarray(array)
     little = array.dtype.newbyteorder("<")
     if little not in _NAMES:
-        raise InputError(
-            f"Array {name!r} has dtype {array.dtype}; a file holds booleans, integers, floats up to 64 bits."
-        )
+        raise InputError(f"Array {name!r} has dtype {array.dtype}; a file holds booleans, integers, floats to 64 bits.")
     # ascontiguousarray turns 0-d into 1-d, hence the reshape.
     return np.ascontiguousarray(array, dtype=little).reshape(array.shape)
 

@@ -104,7 +104,7 @@ def rows_per_block(d: int, dtype: np.dtype) -> int:
 
 
 def even_rows(shape: tuple[int, int], dtype: np.dtype) -> int:
-    """Rows of a block if all are to be equal, of a few megabytes, or of one where there is no more data than that.
+    """Rows of a block if all are to be equal, of a few megabytes, or of one where there is less data than that.
 
     It depends on shape and dtype alone: bits know neither how many threads there are nor where the data lives.
     """
