@@ -325,6 +325,32 @@ def test_a_journey_by_keys_a_reload_and_a_new_setting(open_page, lab):
     page.get_by_text("in 6 groups").wait_for()
 
 
+CHANGES = [  # what is chosen one after the other, each after the run before: of which list, and how many runs follow
+    ("method", "pca", 1),
+    ("data", "wine", 1),
+    ("method", "denoise_threshold", 1),
+    ("method", "svd_impute", 1),
+    ("data", "iris", 1),
+    ("compare", "kmeans", 2),
+    ("data", "blobs", 2),
+    ("method", "gaussian_mixture", 2),
+    ("compare", "", 1),
+    ("method", "factorization", 1),
+]
+
+
+def test_method_data_and_comparison_change_after_runs(open_page):
+    """The page or its console would complain of a view that is given frames of another method, or of other data."""
+    page = open_page(RUNS["points"])
+    await_end(page)
+    for name, value, runs in CHANGES:
+        before = page.url
+        page.locator(f"select[aria-labelledby={name}-title]").select_option(value)
+        page.wait_for_function("before => location.href !== before", arg=before)
+        await_end(page, runs)
+    assert "data=blobs" in page.url and page.locator(".error").count() == 0
+
+
 def test_lasso_name_fit_again_and_export(open_page):
     page = open_page("method=kmeans&data=iris&n_clusters=3")
     await_end(page)

@@ -12,7 +12,7 @@ import pytest
 
 from twofold.tour import EXTRAS, STATIONS
 
-SLOW = {
+FITTED_ONCE = {
     "topics": ["count_words", "packages", "numbers", "parts"],
     "words": ["learn_vectors", "products", "directions", "halves"],
     "signals": ["station"],
@@ -37,9 +37,9 @@ def remember(make: Callable) -> Callable:
 @pytest.fixture(scope="session", autouse=True)
 def once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        for name, place in STATIONS.items():
-            module, _, _ = place.partition(":")
-            if name not in EXTRAS or find_spec(EXTRAS[name][0]):
-                for function in SLOW.get(module.rpartition(".")[2], []):
-                    patch.setattr(f"{module}.{function}", remember(getattr(import_module(module), function)))
+        for title, name in STATIONS.items():
+            if title not in EXTRAS or find_spec(EXTRAS[title][0]):
+                module = import_module(f"twofold.tour.{name}")
+                for function in FITTED_ONCE.get(name, []):
+                    patch.setattr(module, function, remember(getattr(module, function)))
         yield

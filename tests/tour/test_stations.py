@@ -74,7 +74,7 @@ def test_signals_are_kept_recovered_cleaned_and_filled() -> None:
     def value(part: Part, name: str) -> float:
         return float(part.numbers[name].split()[0].rstrip("%"))
 
-    bases, sensing, noise, holes = signals.station(0).parts
+    bases, sensing, noise, holes = signals.station(0).values()
     wavelets, haar, cosines = (value(bases, f"kept by {name}") for name in ("wavelets", "haar", "cosines"))
     assert 100 > wavelets > haar > cosines > 50
     assert 0 < value(sensing, "error") < 15
@@ -108,7 +108,7 @@ def test_without_torch_a_station_is_left_out_with_one_line(tmp_path: Path, monke
 
     assert set(EXTRAS) <= set(STATIONS)
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.setattr(command, "STATIONS", {NETWORKS: STATIONS[NETWORKS], "first": "twofold.tour.linear:station"})
+    monkeypatch.setattr(command, "STATIONS", {NETWORKS: STATIONS[NETWORKS]})
     result = run_twofold("tour", "-o", str(tmp_path / "page.html"))
     assert result.exit_code == 0, result.output
     (line,) = [line for line in result.stderr.splitlines() if NETWORKS in line]

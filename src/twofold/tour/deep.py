@@ -31,15 +31,10 @@ class World(NamedTuple):
 
 
 def station(seed: int = 0) -> Station:
-    """Show a network that reads, codes that bend, a walk between them, a forger and a critic, pixels in turn."""
+    """Find a network that reads, codes that bend, a walk between them, a generator and a critic, pixels in turn."""
     world = train_judge(seed)
-    return Station(
-        "Networks and generators",
-        f"{len(world.seen):,} handwritten digits of 8 × 8 pixels, and {len(world.held)} more that nothing here learns "
-        "from. A network is a chain of simple maps whose weights are found by following the gradient down. It may say "
-        "what a picture is, say it in a few numbers, or draw pictures that were never written.",
-        [reading(world), codes(world), walk(world), game(world), pixels(world)],
-    )
+    found = {"world": world, "reading": reading(world), "codes": codes(world), "walk": walk(world)}
+    return found | {"game": game(world), "pixels": pixels(world)}
 
 
 def train_judge(seed: int) -> World:
@@ -59,19 +54,8 @@ def reading(w: World) -> Part:
     said = chances.argmax(axis=1)
     doubt = np.argsort(chances.max(axis=1))[:ROW_PICTURES]
     least = ", ".join(f"{said[i]}" if said[i] == w.truth[i] else f"{said[i]} (it is {w.truth[i]})" for i in doubt[:3])
-    return Part(
-        "A network that reads",
-        "Small windows of 3 × 3 weights slide over the picture, the same ones everywhere, and look for edges and ends "
-        "of strokes; behind them others look for what these have found. Backpropagation says how each weight should "
-        "move so that the right class becomes likelier. Below are the digits of which the network is least sure.",
-        "CNNClassifier((16, 32), max_iter=6).fit(images, target).score(new, truth)",
-        plots.rows_figure({"least sure": w.held[doubt]}, (0, 16)),
-        "Eighteen digits held out of which the network is least sure what they are.",
-        {
-            "right, of digits held out": f"{np.mean(said == w.truth):.1%}",
-            "classes it is least sure of": least,
-        },
-    )
+    numbers = {"right, of digits held out": f"{np.mean(said == w.truth):.1%}", "classes it is least sure of": least}
+    return Part(plots.rows_figure({"least sure": w.held[doubt]}, (0, 16)), numbers)
 
 
 def codes(w: World) -> Part:
@@ -81,16 +65,9 @@ def codes(w: World) -> Part:
     )
     again = pca.inverse_transform(pca.transform(flat(w.held)))
     lost = float(((flat(w.held) - again) ** 2).sum(axis=1).mean())
-    return Part(
-        "Straight codes, and bent ones",
-        "An autoencoder is two networks: one says a picture in two numbers, the other draws it again from these. "
-        "Without hidden layers the best they can do is PCA's plane. With hidden layers the plane may bend, and as many "
-        "numbers say more. No digit is named to it: the colors were added later.",
-        "Autoencoder(2, hidden_layer_sizes=(128, 64)).fit(images).transform(new)",
-        plots.planes_figure({"PCA": pca.transform(flat(w.held)), "Autoencoder": bent.transform(w.held)}, w.truth),
-        "Digits held out in the plane of PCA, and in the two numbers of a deep autoencoder.",
-        {"squared error held out, PCA": f"{lost:.0f}", "autoencoder": f"{-bent.score(w.held):.0f}"},
-    )
+    numbers = {"squared error held out, PCA": f"{lost:.0f}", "autoencoder": f"{-bent.score(w.held):.0f}"}
+    planes = {"PCA": pca.transform(flat(w.held)), "Autoencoder": bent.transform(w.held)}
+    return Part(plots.planes_figure(planes, w.truth), numbers)
 
 
 def walk(w: World) -> Part:
@@ -100,20 +77,12 @@ def walk(w: World) -> Part:
     ]
     rows = {f"walk {i}": model.interpolate(*pair, 14) for i, pair in enumerate(ends, 1)}
     bound, better = float(model.elbo(w.held).mean()), float(model.log_likelihood(w.held).mean())
-    return Part(
-        "A walk from digit to digit",
-        "The codes of a variational autoencoder are not points but clouds, and all of them together are pressed into "
-        "one Gaussian. What is gained in drawing a picture well has to be paid for by how far its cloud is from that "
-        "Gaussian. So there are no gaps, and the straight line between two codes leads through pictures.",
-        'VAE(8, output="gaussian").fit(images).interpolate(one, other, 14)',
-        plots.rows_figure(rows, (0, 16)),
-        "Four rows of pictures, each of which turns one digit held out into another.",
-        {
-            "log-density held out, at least": f"{bound:.2f} nats",
-            "by importance sampling": f"{better:.2f} nats",
-            "numbers of the code in use": f"{int(model.active_.sum())} of {len(model.active_)}",
-        },
-    )
+    numbers = {
+        "log-density held out, at least": f"{bound:.2f} nats",
+        "by importance sampling": f"{better:.2f} nats",
+        "numbers of the code in use": f"{int(model.active_.sum())} of {len(model.active_)}",
+    }
+    return Part(plots.rows_figure(rows, (0, 16)), numbers)
 
 
 def game(w: World) -> Part:
@@ -128,16 +97,7 @@ def game(w: World) -> Part:
         found = frechet_distance(w.held, drawn)
         numbers[f"Fréchet distance, epoch {epochs}"] = f"{found.distance:.0f}"
     numbers["floor: between halves of the data"] = f"{found.floor:.0f}"
-    return Part(
-        "A forger and a critic",
-        "One network draws, another tells drawn from real, and each learns from the other. No likelihood is ever "
-        "computed: the generator only hears how it might have fooled the critic. At best the critic knows the share of "
-        "real pictures at every place, and then the game measures how far two distributions are apart.",
-        "GAN(16).fit(images).sample(18)",
-        plots.rows_figure(rows, (0, 16)),
-        "Pictures of a generator after one, eight and thirty epochs: from gray noise to digits.",
-        numbers,
-    )
+    return Part(plots.rows_figure(rows, (0, 16)), numbers)
 
 
 def pixels(w: World) -> Part:
@@ -147,29 +107,15 @@ def pixels(w: World) -> Part:
     half[:, 4:] = np.nan
     drawn = model.sample(200, random_state=w.seed)
     worth = sample_score(w.judge, drawn)
-    return Part(
-        "One pixel after the other",
-        "A third way reads a picture like a line of text: each pixel has a distribution given all before it. The "
-        "product is the exact likelihood of the picture, and drawing in turn makes new ones. When the upper half is "
-        "given, the lower follows; where the model is not sure, it may decide otherwise than the writer did.",
-        'model = PixelCNN(16).fit(images)\nmodel.sample(18), model.complete(new, "lower"), model.score(new)',
-        plots.rows_figure(
-            {
-                "drawn": drawn[:ROW_PICTURES],
-                "known": half,
-                "completed": model.complete(some, "lower", random_state=w.seed),
-                "truth": some,
-            },
-            (0, 16),
-        ),
-        "New digits drawn pixel by pixel, and lower halves of digits held out completed from the upper halves.",
-        {
-            "log-likelihood held out, exact": f"{model.score(w.held):.1f} nats",
-            "each pixel for itself": f"{alone(w.seen, w.held):.1f} nats",
-            "kinds among the drawn, of 10": f"{worth.diversity:.1f}",
-            "how sure the network above is of them": f"{worth.quality:.0%}",
-        },
-    )
+    lower = model.complete(some, "lower", random_state=w.seed)
+    rows = {"drawn": drawn[:ROW_PICTURES], "known": half, "completed": lower, "truth": some}
+    numbers = {
+        "log-likelihood held out, exact": f"{model.score(w.held):.1f} nats",
+        "each pixel for itself": f"{alone(w.seen, w.held):.1f} nats",
+        "kinds among the drawn, of 10": f"{worth.diversity:.1f}",
+        "how sure the network above is of them": f"{worth.quality:.0%}",
+    }
+    return Part(plots.rows_figure(rows, (0, 16)), numbers)
 
 
 def alone(seen: np.ndarray, held: np.ndarray) -> float:

@@ -9,6 +9,7 @@ import io
 import re
 from collections.abc import Sequence
 from html import escape
+from itertools import count
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -16,12 +17,8 @@ from matplotlib.figure import Figure
 from twofold import __version__
 from twofold.analyses.common.answer import template
 from twofold.plots.style import GREY, INK, PALE, style
-from twofold.tour.station import Part, Station
-
-IDEA = (
-    "Almost every method that finds hidden structure says the same sentence: the data is two things put together, "
-    "and each is easy to find when the other is known. Two factors, two half-steps, one loop."
-)
+from twofold.tour import STATIONS
+from twofold.tour.station import Station
 
 
 def as_svg(figure: Figure, name: str) -> str:
@@ -38,18 +35,16 @@ def as_svg(figure: Figure, name: str) -> str:
     return re.sub(r'(id="|href="#|url\(#)([^")]+)', lambda m: f"{m[1]}{name}-{m[2]}" if m[2] in known else m[0], text)
 
 
-def page(stations: Sequence[tuple[Station, float]]) -> str:
-    """Write the whole tour; each station comes with the seconds it took."""
-    return template("tour.html", "twofold.tour").render(
-        stations=stations,
-        total=sum(seconds for _, seconds in stations),
-        idea=IDEA,
-        version=__version__,
-        draw=_draw,
-    )
+def page(stations: Sequence[tuple[str, Station, float]]) -> str:
+    """Write the whole tour: titles, what their stations found, and the seconds they took."""
+    numbers = count()
 
+    def draw(figure: Figure, caption: str) -> str:
+        """Draw a figure, with its caption for screen readers."""
+        return as_svg(figure, f"f{next(numbers)}").replace("<svg", f'<svg role="img" aria-label="{escape(caption)}"', 1)
 
-def _draw(part: Part, name: str) -> str:
-    """Draw the figure of a part, with its caption for screen readers."""
-    assert part.figure is not None
-    return as_svg(part.figure, name).replace("<svg", f'<svg role="img" aria-label="{escape(part.caption)}"', 1)
+    sections = [
+        (title, seconds, template(f"{STATIONS[title]}.html", "twofold.tour").render(found, draw=draw))
+        for title, found, seconds in stations
+    ]
+    return template("tour.html", "twofold.tour").render(sections=sections, version=__version__)

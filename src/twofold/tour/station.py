@@ -1,31 +1,23 @@
-"""The parts of a station of the tour, and a fit that does not warn."""
+"""The results of a station of the tour, whose words are in its template, and a fit that does not warn."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 from matplotlib.figure import Figure
 
 
-class Part(NamedTuple):
-    """One result: a text, the code that makes it, a figure, a few numbers."""
+class Part:
+    """One result: a figure, a few numbers by their labels, and facts that its words mention."""
 
-    title: str
-    text: str  # our own words; <b>, <i>, <code> may be used
-    code: str = ""
-    figure: Figure | None = None
-    caption: str = ""  # also read to people who cannot see the figure
-    numbers: Mapping[str, str] = {}  # label → value
+    def __init__(self, figure: Figure | None = None, numbers: Mapping[str, str] | None = None, **facts: Any):
+        self.figure, self.numbers = figure, numbers or {}
+        vars(self).update(facts)
 
 
-class Station(NamedTuple):
-    """One family's place in the tour."""
-
-    title: str
-    lead: str  # our own words; <b>, <i>, <code> may be used
-    parts: Sequence[Part]
+Station = Mapping[str, Any]  # parts, and facts of the lead, by their names in the template
 
 
 def fit_briefly(model: Any, *data: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,16 +41,16 @@ class World(NamedTuple):
 
 
 def station(seed: int = 0) -> Station:
-    """Topics and their words, packages by topic, a map, how many topics, and parts of digits."""
+    """Find topics and their words, packages by topic, a map, how many topics, and parts of digits."""
     world = count_words(seed)
-    n, d = world.X.shape
-    return Station(
-        "Documents as mixtures of topics",
-        f"The packages this library stands on describe themselves in English: {n:,} docstrings, {int(world.X.sum()):,} "
-        f"words, {d:,} different ones. If topics were known, each document would be a mixture of them; if mixtures "
-        "were, each topic would be a count of words. Neither is known, so take turns.",
-        [words_of(world), packages(world), neighbors(world), numbers(world, seed), parts(seed)],
-    )
+    return {
+        "world": world,
+        "words_of": words_of(world),
+        "packages": packages(world),
+        "neighbors": neighbors(world),
+        "numbers": numbers(world, seed),
+        "parts": parts(seed),
+    }
 
 
 def count_words(seed: int) -> World:
@@ -91,22 +90,12 @@ def unigram(X: sparse.csr_array) -> np.ndarray:
 def words_of(w: World) -> Part:
     own = float(perplexity(w.model, w.X[w.test], random_state=0))
     plain = float(perplexity(unigram(w.X[w.train]), w.X[w.test], random_state=0))
-    return Part(
-        "Words that go together",
-        "The subjects are not given. Each panel is a topic: a habit of using words, found because documents "
-        f"that use one of them use the others, too. Is it real? {len(w.test)} documents were put aside; half of the "
-        "words of each were shown, and the other half had to be guessed. <i>Perplexity</i> is the number of equally "
-        "likely words that the guess amounts to.",
-        "X = BagOfWords(min_df=5, max_df=0.4).fit_transform(documents)\n"
-        f"topics = LatentDirichletAllocation({TOPICS}).fit(X)\nperplexity(topics, held_out)",
-        plots.words_figure(w.topics, list(w.words), w.shares),
-        "The most probable words of each topic of the docstrings, with its share of all words.",
-        {
-            "perplexity": f"{own:,.0f}",
-            "by word frequencies alone": f"{plain:,.0f}",
-            "different words": f"{w.X.shape[1]:,}",
-        },
-    )
+    numbers = {
+        "perplexity": f"{own:,.0f}",
+        "by word frequencies alone": f"{plain:,.0f}",
+        "different words": f"{w.X.shape[1]:,}",
+    }
+    return Part(plots.words_figure(w.topics, list(w.words), w.shares), numbers, held=len(w.test), k=TOPICS)
 
 
 def packages(w: World) -> Part:
@@ -115,30 +104,15 @@ def packages(w: World) -> Part:
     owner = np.array([w.mixtures[w.train][of[w.train] == t].mean(axis=0) for t in range(len(names))]).argmax(axis=0)
     right = float(np.mean(owner[w.mixtures[w.test].argmax(axis=1)] == of[w.test]))
     chance = float(np.bincount(of[w.test]).max() / len(w.test))
-    return Part(
-        "Whose words are these?",
-        "The model was never told which package a docstring comes from. Average the mixtures over each package, and "
-        "most topics turn out to belong to one or two. A docstring that was put aside, given to the package that its "
-        "main topic belongs to, is often at home.",
-        "mixtures = topics.transform(X)        # a row a document, summing to one",
-        plots.groups_figure(table, names, labels(w)),
-        "Mean share of each topic in the docstrings of each package; topics named by their most telling words.",
-        {"right package, documents put aside": f"{right:.0%}", "the largest package": f"{chance:.0%}"},
-    )
+    numbers = {"right package, documents put aside": f"{right:.0%}", "the largest package": f"{chance:.0%}"}
+    return Part(plots.groups_figure(table, names, labels(w)), numbers)
 
 
 def neighbors(w: World) -> Part:
     c = int(w.shares.argmin())
     best = int(np.argmax(w.mixtures[:, c] * np.minimum(1, np.asarray(w.X.sum(axis=1)).ravel() / 60)))
-    return Part(
-        "A map of the subjects",
-        "Topics that use the same words lie close, and a circle is as large as its topic is talked about. The "
-        f"smallest, <i>{escape(labels(w)[c])}</i>, has a document nearly to itself: "
-        f"<code>{escape(w.text.names[best])}</code>, of which it is {w.mixtures[best, c]:.0%}.",
-        "at = topic_map(topics)",
-        topic_map_figure(np.asarray(topic_map(w.topics)), w.shares, labels(w)),
-        "Topics in a plane, by the Jensen-Shannon distance of their words.",
-    )
+    figure = topic_map_figure(np.asarray(topic_map(w.topics)), w.shares, labels(w))
+    return Part(figure, smallest=labels(w)[c], document=w.text.names[best], share=w.mixtures[best, c])
 
 
 def numbers(w: World, seed: int) -> Part:
@@ -148,21 +122,12 @@ def numbers(w: World, seed: int) -> Part:
         model = w.model if k == TOPICS else fit_topics(train, k, seed)
         scores.append(float(perplexity(model, test, random_state=0)))
         coherences.append(float(np.mean(topic_coherence(model, train))))
-    return Part(
-        "How many topics are there?",
-        "As many as you want shelves. Too few are worse on documents put aside. Here more of them go on being better, "
-        "for whole families of functions are described in the same words, and each family can have a topic to itself. "
-        "Where texts do not repeat each other, the curve soon turns level, and <i>coherence</i> falls: it says how far "
-        "the words of a topic really meet in documents, 0 by chance, 1 always.",
-        "perplexity(model, held_out), topic_coherence(model, X)",
-        plots.choice_figure(TOPIC_NUMBERS, scores, coherences, TOPICS),
-        "Held-out perplexity and coherence over the number of topics.",
-        {
-            f"perplexity with {k}": f"{p:,.0f}"
-            for k, p in zip(TOPIC_NUMBERS, scores, strict=True)
-            if k in (2, TOPICS, TOPIC_NUMBERS[-1])
-        },
-    )
+    found = {
+        f"perplexity with {k}": f"{p:,.0f}"
+        for k, p in zip(TOPIC_NUMBERS, scores, strict=True)
+        if k in (2, TOPICS, TOPIC_NUMBERS[-1])
+    }
+    return Part(plots.choice_figure(TOPIC_NUMBERS, scores, coherences, TOPICS), found)
 
 
 def parts(seed: int) -> Part:
@@ -173,13 +138,11 @@ def parts(seed: int) -> Part:
     left = np.mean((X - nmf.transform(X) @ nmf.components_) ** 2) / np.mean((X - X.mean(axis=0)) ** 2)
     lost = 1 - pca.explained_variance_ratio_.sum()
     empty = np.mean(nmf.components_ < 0.01 * nmf.components_.max(axis=1, keepdims=True))
+    numbers = {
+        "variance lost by NMF": f"{left:.0%}",
+        "by PCA": f"{lost:.0%}",
+        "empty pixels in NMF's parts": f"{empty:.0%}",
+    }
     return Part(
-        "The same thing, for pictures",
-        "Replace documents by digits and words by pixels. Where nothing may be negative, nothing can be cancelled, so "
-        "what is found are pieces: strokes and arcs. PCA has less error, which nothing can beat, and pays for it with "
-        "patterns that mean nothing by themselves.",
-        f"NMF({PARTS}).fit(X).components_",
-        plots.parts_figure({name: Z.reshape(-1, 8, 8) for name, Z in shown.items()}, per_row=8),
-        "Components of the handwritten digits by non-negative factorization and by PCA.",
-        {"variance lost by NMF": f"{left:.0%}", "by PCA": f"{lost:.0%}", "empty pixels in NMF's parts": f"{empty:.0%}"},
+        plots.parts_figure({name: Z.reshape(-1, 8, 8) for name, Z in shown.items()}, per_row=8), numbers, k=PARTS
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,16 +40,10 @@ class World(NamedTuple):
 
 
 def station(seed: int = 0) -> Station:
-    """A map of words, what skip-gram converges to, directions that mean something, two halves brought together."""
+    """Find a map of words, what skip-gram converges to, directions with a meaning, and two halves brought together."""
     world = learn_vectors(seed)
-    return Station(
-        "Words by the company they keep",
-        "To a computer, <i>row</i> and <i>column</i> are as different as <i>row</i> and <i>wavelet</i>. "
-        f"{world.tokens:,} words of docstrings say otherwise: what stands beside a word tells what it means. Every "
-        "word has two vectors, one for itself and one for when it is the neighbor of another, and each is easy to find "
-        "when the other is known.",
-        [neighbors(world), products(seed), directions(world), halves(world, seed)],
-    )
+    found = {"tokens": world.tokens, "neighbors": neighbors(world), "products": products(seed)}
+    return found | {"directions": directions(world), "halves": halves(world, seed)}
 
 
 def learn_vectors(seed: int) -> World:
@@ -72,16 +65,8 @@ def neighbors(w: World) -> Part:
     weights = [float(counts[w.vectors.place(word)]) for word in shown]
     asked = [word for word in ("matrix", "color", "column", "file") if word in w.vectors][:3]
     near = {f"nearest to {word}": ", ".join(other for other, _ in w.vectors.nearest(word, 3)) for word in asked}
-    return Part(
-        "A map of words",
-        "No word is explained to it. Words were counted in windows of five on either side, compared with how often "
-        "they would meet by chance, and the table of the logarithms was cut to fifty directions. Close on the map are "
-        "words that may stand in for each other, and words for the same things.",
-        "vectors = PMIEmbedding(50).fit(documents).vectors_\n" + f'vectors.nearest("{asked[0]}"), vectors.map_2d()',
-        word_map_figure(np.asarray(w.vectors.map_2d(shown, method="tsne")), shown, groups.tolist(), weights),
-        "The most frequent words of the docstrings in a plane, those with similar vectors close together.",
-        {name: escape(text) for name, text in near.items()},
-    )
+    at = np.asarray(w.vectors.map_2d(shown, method="tsne"))
+    return Part(word_map_figure(at, shown, groups.tolist(), weights), near, asked=asked[0])
 
 
 def products(seed: int) -> Part:
@@ -98,21 +83,10 @@ def products(seed: int) -> Part:
     words = list(table.vocabulary_.words_)
     product = model.vectors_[words].astype(np.float64) @ model.contexts_[words].astype(np.float64).T
     like = float(np.corrcoef(target[seen], product[seen])[0, 1])
-    return Part(
-        "What a guessing game converges to",
-        "Skip-gram plays a game: is this pair of neighbors from the text, or made up? It pulls true pairs together "
-        f"and pushes {NEGATIVES} made-up ones apart. Where the forces balance, the product of two vectors is the "
-        "logarithm of how much more often the words meet than by chance, less that of the number of made-up pairs. "
-        f"Here is a made-up language of {len(words)} words, small enough to check it: each dot is a pair.",
-        f"SkipGram(20, window=1, negatives={NEGATIVES}).fit(text)",
-        plots.products_figure(
-            {"Skip-gram finds PMI": (target[seen], product[seen], N[seen])},
-            f"PMI − log {NEGATIVES}, counted",
-            "product of the vectors, learned",
-        ),
-        "Inner products of skip-gram vectors against shifted pointwise mutual information; dots follow the diagonal.",
-        {"correlation": f"{like:.3f}", "pairs": f"{int(seen.sum()):,}"},
-    )
+    panels = {"Skip-gram finds PMI": (target[seen], product[seen], N[seen])}
+    figure = plots.products_figure(panels, f"PMI − log {NEGATIVES}, counted", "product of the vectors, learned")
+    numbers = {"correlation": f"{like:.3f}", "pairs": f"{int(seen.sum()):,}"}
+    return Part(figure, numbers, negatives=NEGATIVES, words=len(words))
 
 
 def steps(w: World) -> dict[str, list[tuple[str, str]]]:
@@ -130,23 +104,13 @@ def directions(w: World) -> Part:
     pairs, opposites = (own for own, _ in found.values())
     asked = [w.vectors.analogy(a, b, c)[0][0] == d for a, b in pairs for c, d in pairs if a != c]
     beside = [b in [word for word, _ in w.vectors.nearest(a, 3)] for a, b in opposites]
-    return Part(
-        "Directions that mean something",
-        "Upright is the mean step from a word to its plural; the pairs shown took no part in it. Their steps point the "
-        "same way: ratios of probabilities have become differences of vectors, by themselves. So the plural "
-        "of a word can be asked for, by the step of another. From a text as small as this it is seldom the very first "
-        f"of {len(w.vectors):,} words; from billions of words, most of the time. Opposites are another matter. They "
-        "keep the same company, so that each is simply beside the other, and no direction is common to them.",
-        f'vectors.analogy("{pairs[0][0]}", "{pairs[0][1]}", "{pairs[1][0]}")    # one is to many as ... is to ?',
-        plots.steps_figure(found),
-        "Words and their plurals joined by arrows that point the same way, and opposites by arrows that do not.",
-        {
-            "cosine of a plural's step with the others": f"{agree[0]:.2f}",
-            "of an opposite's": f"{agree[1]:.2f}",
-            f"right of {len(asked):,} questions for plurals": f"{np.mean(asked):.0%}",
-            "opposites among the three nearest": f"{np.mean(beside):.0%}",
-        },
-    )
+    numbers = {
+        "cosine of a plural's step with the others": f"{agree[0]:.2f}",
+        "of an opposite's": f"{agree[1]:.2f}",
+        f"right of {len(asked):,} questions for plurals": f"{np.mean(asked):.0%}",
+        "opposites among the three nearest": f"{np.mean(beside):.0%}",
+    }
+    return Part(plots.steps_figure(found), numbers, words=len(w.vectors), pairs=pairs)
 
 
 def halves(w: World, seed: int) -> Part:
@@ -156,23 +120,15 @@ def halves(w: World, seed: int) -> Part:
     apart = find_themselves(own[0][others], own[1], others)
     joined = align(own[0], own[1], [(word, word) for word in aligned])
     hits = [joined.translate(word, 1)[0][0] == word for word in others]
-    return Part(
-        "Two languages, one rotation",
-        "Learn from every other docstring, then from the rest. The two sets of vectors have the same shape, but "
-        f"nothing tells that: each has axes of its own. Give {ALIGNED_WORDS} words that correspond, find the rotation "
-        f"that brings them together, and look up the next {len(others)} words: does each find itself on the other "
-        "side? With two languages in place of two halves, this makes a dictionary.",
-        "joined = align(one, other, pairs)\njoined.translate(word)",
-        plots.curves_figure(
-            {"after the rotation": running(hits), "before": running(apart)},
-            "words looked up, the most frequent first",
-            "found themselves",
-            "Two halves of the docstrings",
-            share=True,
-        ),
-        "Share of words that find themselves in the other half, before and after the rotation.",
-        {"before": f"{np.mean(apart):.0%}", "after": f"{np.mean(hits):.0%}"},
+    figure = plots.curves_figure(
+        {"after the rotation": running(hits), "before": running(apart)},
+        "words looked up, the most frequent first",
+        "found themselves",
+        "Two halves of the docstrings",
+        share=True,
     )
+    numbers = {"before": f"{np.mean(apart):.0%}", "after": f"{np.mean(hits):.0%}"}
+    return Part(figure, numbers, aligned=ALIGNED_WORDS, others=len(others))
 
 
 def find_themselves(X: np.ndarray, other: WordVectors, words: list[str]) -> list[bool]:

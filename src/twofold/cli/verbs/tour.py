@@ -50,16 +50,15 @@ def _is_possible(i: int, name: str) -> bool:
     return False
 
 
-def _visit(i: int, name: str, seed: int) -> tuple[Station, float]:
-    """One station and the seconds it took, with a line on stderr."""
+def _visit(i: int, name: str, seed: int) -> tuple[str, Station, float]:
+    """Return a station's name, what it found and the seconds it took, with a line on stderr."""
     begin = time.perf_counter()
     print(f"tour: {i} of {len(STATIONS)}  {name} ...", end="", file=sys.stderr, flush=True)
-    module, function = STATIONS[name].split(":")
     try:
-        station = getattr(importlib.import_module(module), function)(seed)
+        station = importlib.import_module(f"twofold.tour.{STATIONS[name]}").station(seed)
     except BaseException:
         print(file=sys.stderr)  # what is said of it begins a line of its own
         raise
     seconds = time.perf_counter() - begin
     print(f" {seconds:.1f} s", file=sys.stderr)
-    return station, seconds
+    return name, station, seconds

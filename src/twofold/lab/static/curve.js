@@ -16,6 +16,8 @@ export function Curve({run, name, color = 0}) {
   const at = useRef(0);
 
   useEffect(() => {
+    const place = host.current;
+    if (!place) return undefined; // the run was left before it was drawn
     const paint = ink.value;
     const axis = {stroke: paint.soft, grid: {stroke: paint.grid, width: 1}, ticks: {show: false}, font: '11px system-ui, sans-serif'};
     const marker = (u) => {
@@ -32,7 +34,7 @@ export function Curve({run, name, color = 0}) {
       ctx.restore();
     };
     const made = new uPlot({
-      width: host.current.clientWidth, height: host.current.clientHeight,
+      width: place.clientWidth, height: place.clientHeight,
       legend: {show: false}, cursor: {y: false, drag: {x: false, y: false}}, padding: [6, 10, 0, 0],
       scales: {x: {time: false, range: (u, low, high) => [low ?? 0, Math.max(high ?? 1, (low ?? 0) + 1)]}},
       axes: [
@@ -41,7 +43,7 @@ export function Curve({run, name, color = 0}) {
       ],
       series: [{}, {stroke: colorOf(color), width: 2, points: {show: (u) => u.data[0].length < 3, size: 7, fill: colorOf(color)}}],
       hooks: {draw: [marker]},
-    }, [[], []], host.current);
+    }, [[], []], place);
     made.over.addEventListener('click', () => {
       const kept = run.kept;
       const last = run.state.value?.sweeps?.at(-1);
@@ -49,8 +51,8 @@ export function Curve({run, name, color = 0}) {
       const share = made.posToVal(made.cursor.left, 'x') / last;
       run.seek(kept[Math.max(0, Math.min(kept.length - 1, Math.round(share * (kept.length - 1))))]);
     });
-    const observer = new ResizeObserver(() => made.setSize({width: host.current.clientWidth, height: host.current.clientHeight}));
-    observer.observe(host.current);
+    const observer = new ResizeObserver(() => made.setSize({width: place.clientWidth, height: place.clientHeight}));
+    observer.observe(place);
     chart.current = made;
     return () => { observer.disconnect(); made.destroy(); chart.current = null; };
   }, [run, mode]);

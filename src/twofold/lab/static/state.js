@@ -95,11 +95,16 @@ class Side {
     watch();
   }
 
+  /** Leaves the run: its frames are those of one method on one set of data, and no other view can draw them. */
+  drop() {
+    this.run.value?.close();
+    this.run.value = null;
+  }
+
   clear() {
     this.turn = (this.turn ?? 0) + 1;
-    this.run.value?.close();
     batch(() => {
-      this.run.value = null;
+      this.drop();
       this.methodId.value = '';
       this.settings.value = {};
       this.error.value = '';
@@ -148,13 +153,18 @@ export function choose(methodId) {
   if (!method) return;
   batch(() => {
     const current = side.value;
+    current.drop();
     current.methodId.value = methodId;
     current.settings.value = {};
     camera.value = {zoom: 1, x: 0, y: 0};
     groupNames.value = {};
     if (!data.value || !fits(method, data.value.kind)) useData(dataFor(method), false);
   });
-  side.value.start();
+  startDropped();
+}
+
+function startDropped() {
+  for (const s of shown.value) if (!s.run.value) s.start();
 }
 
 /** Data for a method: what it likes best, or else the first it can take. */
@@ -173,6 +183,7 @@ export function useData(id, start = true) {
     camera.value = {zoom: 1, x: 0, y: 0};
     for (const s of sides) {
       if (!s.method.value) continue;
+      s.drop();
       if (s.methodId.value && 'mask' in s.settings.value) s.settings.value = {...s.settings.value, mask: null};
       if (!fits(s.method.value, data.value.kind)) {
         if (s === right) s.clear();
@@ -193,6 +204,7 @@ export function compareWith(methodId) {
     return;
   }
   batch(() => {
+    right.drop();
     right.methodId.value = methodId;
     right.settings.value = methodId === left.methodId.value ? {...left.settings.value} : {};
     inHand.value = 1;
@@ -227,6 +239,7 @@ export function reopen(state) {
     left.settings.value = {...state.settings};
     left.show(new Run(state.id, state));
   });
+  startDropped();
 }
 
 // The address. --------------------------------------------------------------------------------------------------
@@ -327,7 +340,10 @@ function read(fragment) {
         if (at !== null) run.playing.value = false;
         s.show(run);
         if (found.kept?.length) run.show(at !== null && found.kept.includes(+at) ? +at : found.kept.at(-1));
-      } else runs.push(s);
+      } else {
+        s.drop();
+        runs.push(s);
+      }
     }
   });
   for (const s of runs) s.start();
