@@ -15,10 +15,12 @@ from typing import Any
 from fastapi import FastAPI, Request, WebSocket, WebSocketDisconnect
 from fastapi.exceptions import HTTPException, RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, Response
+from fastapi.staticfiles import StaticFiles
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
 from twofold import __version__
+from twofold.lab import frames
 from twofold.lab.guard import Guard, TooLarge
 from twofold.lab.jobs import Job, Lab
 from twofold.lab.process import Refused
@@ -29,8 +31,9 @@ FRAME = "application/octet-stream"
 MAX_UPLOAD_PAUSE = 30.0  # seconds without a byte, after which an upload is refused
 MIN_SECONDS_BETWEEN_STATES = 0.1  # of a job that runs
 MAX_ROWS = 200  # of one request
-MIME = {".js": "text/javascript", ".mjs": "text/javascript", ".css": "text/css", ".html": "text/html"}
 ENDINGS = {"model": ".twofold", "python": ".py"}
+for ending in (".js", ".mjs"):  # which some systems take for plain text
+    mimetypes.add_type("text/javascript", ending)
 
 
 def create(lab: Lab, token: str, port: int) -> Guard:
@@ -50,10 +53,8 @@ def create(lab: Lab, token: str, port: int) -> Guard:
     add_data(app, lab)
     add_jobs(app, lab)
     add_stream(app, lab)
-    page = STATIC / "index.html"
-    text = page.read_text(encoding="utf-8") if page.is_file() else ""
-    limits = lab.limits
-    return Guard(app, token=token, port=port, page=text, body=limits.body, upload=limits.upload_bytes)
+    page, limits = (STATIC / "index.html").read_text(encoding="utf-8"), lab.limits
+    return Guard(app, token=token, port=port, page=page, body=limits.body, upload=limits.upload_bytes)
 
 
 async def explain(request: Request, error: Exception) -> Response:
@@ -101,33 +102,27 @@ def pick_rows(value: Any) -> list[int]:
 # --- files --------------------------------------------------------------------------------------------------
 
 
+class PageFiles(StaticFiles):
+    """The files of the page, which a browser keeps but asks about each time."""
+
+    def file_response(self, *args: Any, **options: Any) -> Response:
+        response = super().file_response(*args, **options)
+        response.headers["cache-control"] = "no-cache"
+        return response
+
+
 def add_files(app: FastAPI) -> None:
-    """Serve the page itself. Only files that the folder lists are served: no path is made from a request."""
-    known: dict[str, Path] = {}
-
-    def find(name: str) -> Path:
-        if name not in known:
-            known.update({path.relative_to(STATIC).as_posix(): path for path in STATIC.rglob("*") if path.is_file()})
-        if name not in known:
-            raise Refused(404, "There is no such file.")
-        return known[name]
-
-    def serve(name: str) -> Response:
-        path = find(name)
-        kind = MIME.get(path.suffix) or mimetypes.guess_type(path.name)[0] or FRAME
-        return FileResponse(path, media_type=kind, headers={"cache-control": "no-cache"})
+    """Serve the page itself."""
+    files = PageFiles(directory=STATIC)
+    app.mount("/static", files)
 
     @app.get("/")
-    async def index() -> Response:
-        return serve("index.html")
-
-    @app.get("/static/{name:path}")
-    async def static(name: str) -> Response:
-        return serve(name)
+    async def index(request: Request) -> Response:
+        return await files.get_response("index.html", request.scope)
 
     @app.get("/favicon.ico")
-    async def icon() -> Response:
-        return serve("icon.svg") if (STATIC / "icon.svg").is_file() else Response(status_code=204)
+    async def icon(request: Request) -> Response:
+        return await files.get_response("icon.svg", request.scope)
 
 
 # --- data ---------------------------------------------------------------------------------------------------
@@ -382,7 +377,6 @@ class Stream:
         job = self.lab.jobs.get(id)
         if job is None or id not in self.watched:
             return
-        frame = job.newest if id in self.started else self.lab.newest(job)
-        if frame is not None:
+        if job.kept:
+            await self.socket.send_bytes(job.newest if id in self.started else frames.merge(job.first, job.newest))
             self.started.add(id)
-            await self.socket.send_bytes(frame)

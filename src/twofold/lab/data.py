@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from twofold.core.checks import InputError
 from twofold.examples import EXAMPLES
+from twofold.lab.script import PART_NAMES, Script
 
-if TYPE_CHECKING:  # the server lists the examples before any of these is loaded
-    import numpy as np
+if TYPE_CHECKING:  # it starts threads, which do not outlive the fork of a job
     import polars as pl
-
-    from twofold.lab.script import Script
 
 KINDS = ("table", "ratings", "text", "picture", "pictures", "signal")
 ROWS = 20  # shown first
@@ -27,10 +28,6 @@ MIN_PROSE_LETTERS = 40  # the mean length of the texts in a column of prose
 MAX_CLASSES = 20  # values of a column that gives the class of each row
 MAX_SIDE_PIXELS = 640  # of a picture
 MAX_FILLED_CELLS = 2_000_000  # of a sparse table that is filled up with zeros
-PART_NAMES = {
-    "table": "X", "target": "y", "ratings": "ratings", "texts": "texts", "picture": "picture", "pictures": "pictures",
-    "signal": "signal",
-}  # parts of `Data` by their names in the code  # fmt: skip
 
 
 @dataclass
@@ -113,8 +110,6 @@ class Data:
 
 def as_bytes(pictures: np.ndarray) -> dict[str, Any]:
     """Write pictures for the page: 8 bits, from black, their least number, to white, their largest."""
-    import numpy as np
-
     low, high = (float(pictures.min()), float(pictures.max())) if pictures.size else (0.0, 1.0)
     pixels = np.round((pictures - low) * (255 / (high - low or 1.0))).astype(np.uint8)
     return as_base64(pixels, pixels.shape[1:])
@@ -138,11 +133,7 @@ def load(id: str, folder: Path | None = None) -> Data:
 
 def make(id: str) -> Data:
     """Make an example, by running its own code."""
-    import numpy as np
     import polars as pl
-
-    from twofold.core.checks import InputError
-    from twofold.lab.script import Script
 
     if id not in EXAMPLES:
         raise InputError("this data is no longer there. Bring the file again.")
@@ -197,9 +188,6 @@ def read(path: str, name: str, id: str, kind: str | None = None) -> Data:
         One of KINDS. None: an image by its ending; sound, too; an array with three axes holds pictures; a table with
         columns of users and items holds ratings, one with a column of prose texts.
     """
-    from twofold.core.checks import InputError
-    from twofold.lab.script import Script
-
     script = Script()
     script.names["FILE"] = path
     try:
@@ -238,8 +226,6 @@ def find_kind(path: str) -> str:
 
 
 def kind_of_array(path: str, ending: str) -> str:
-    import numpy as np
-
     from twofold.io.tables.arrays import check_npz
 
     try:
@@ -281,10 +267,7 @@ def literal(name: str) -> str:
 
 
 def read_as_table(script: Script, path: str) -> dict[str, Any]:
-    import numpy as np
     import polars as pl
-
-    from twofold.core.checks import InputError
 
     table = script.read("twofold.io.tables.read", "table = read_table(FILE)")
     X = script.do("X = table.array()")
@@ -352,10 +335,7 @@ def read_as_picture(script: Script, path: str) -> dict[str, Any]:
 
 
 def read_as_pictures(script: Script, path: str) -> dict[str, Any]:
-    import numpy as np
     import polars as pl
-
-    from twofold.core.checks import InputError
 
     found = script.read("twofold.io.image_sets", "found = read_pictures(FILE)")
     pictures = script.do("pictures = found.pixels")
@@ -373,10 +353,6 @@ def read_as_pictures(script: Script, path: str) -> dict[str, Any]:
 
 
 def read_as_signal(script: Script, path: str) -> dict[str, Any]:
-    import numpy as np
-
-    from twofold.core.checks import InputError
-
     if path.lower().endswith(".npy"):
         array = np.load(path, mmap_mode="r", allow_pickle=False)
         if array.ndim == 1 and np.issubdtype(array.dtype, np.number):
@@ -397,8 +373,6 @@ _TEXTS = ("id", "name", "kind", "about", "code", "columns", "target_names", "nam
 
 def keep(data: Data, folder: Path) -> None:
     """Write data under its id, for other processes to `load`: the description last, so that it is there whole."""
-    import numpy as np
-
     place = folder / data.id
     place.mkdir(mode=0o700, exist_ok=True)
     for part in _ARRAYS:
@@ -413,7 +387,6 @@ def keep(data: Data, folder: Path) -> None:
 
 def fetch(id: str, folder: Path) -> Data:
     """Read what `keep` wrote."""
-    import numpy as np
     import polars as pl
 
     place = folder / id

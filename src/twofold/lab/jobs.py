@@ -76,12 +76,12 @@ class Job:
     leaving: asyncio.Task[Any] | None = None  # its process writes what can be taken away, and ends
 
     @property
-    def first(self) -> bytes | None:
-        return next(iter(self.kept.values()), None)
+    def first(self) -> bytes:
+        return next(iter(self.kept.values()))
 
     @property
-    def newest(self) -> bytes | None:
-        return next(reversed(self.kept.values()), None)
+    def newest(self) -> bytes:
+        return next(reversed(self.kept.values()))
 
     @property
     def is_idle(self) -> bool:
@@ -225,8 +225,7 @@ class Lab:
             chosen = found.check(settings)
         except InputError as error:
             raise Refused(400, str(error)) from None
-        kind = self.kind_of(data)
-        if kind not in found.kinds:
+        if (kind := self.kind_of(data)) not in found.kinds:
             raise Refused(400, f"{found.title} takes {' or '.join(found.kinds)}, and this data is {kind}.")
         if rows is not None and (len(rows) < 2 or min(rows) < 0):
             raise Refused(400, "Choose two rows or more.")
@@ -345,12 +344,9 @@ class Lab:
         return None
 
     def frame(self, job: Job, index: int) -> bytes:
-        if index not in job.kept or job.first is None:
+        if index not in job.kept:
             raise Refused(404, f"Frame {index} is not kept.")
         return frames.merge(job.first, job.kept[index])
-
-    def newest(self, job: Job) -> bytes | None:
-        return None if job.newest is None or job.first is None else frames.merge(job.first, job.newest)
 
     async def ask(self, job: Job, question: dict[str, Any]) -> Any:
         if job.status in ALIVE:
@@ -412,12 +408,8 @@ class Lab:
     def listing(self) -> list[dict[str, Any]]:
         """List all data, the user's own first."""
         parts = ("id", "name", "kind", "about", "shape")
-        own = [{part: one[part] for part in parts} for one in self.uploads.values()]
-        bundled = [
-            {"id": id, "name": one.name, "kind": one.kind, "about": one.about, "shape": one.shape}
-            for id, one in EXAMPLES.items()
-        ]
-        return own + bundled
+        examples = ({"id": id, **one._asdict()} for id, one in EXAMPLES.items())
+        return [{part: one[part] for part in parts} for one in (*self.uploads.values(), *examples)]
 
     async def read(self, path: Path, name: str, kind: str | None = None, id: str | None = None) -> dict[str, Any]:
         """Read a file that lies at a path of ours, in a separate process."""

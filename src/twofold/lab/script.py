@@ -12,13 +12,19 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from twofold.core.checks import InputError
-from twofold.lab.data import PART_NAMES, Data
 
+if TYPE_CHECKING:
+    from twofold.lab.data import Data
+
+PART_NAMES = {
+    "table": "X", "target": "y", "ratings": "ratings", "texts": "texts", "picture": "picture", "pictures": "pictures",
+    "signal": "signal",
+}  # parts of `Data` by their names in the code  # fmt: skip
 BY_ROW = ("X", "y", "pictures")  # arrays whose rows a selection takes
 
 

@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
-from twofold.plots.labels import label_points
+from twofold.plots.labels import label_points, write_beside
+from twofold.plots.models.images import DIGIT_COLORS
 from twofold.plots.style import (
     COLORS,
     GREY,
@@ -60,8 +61,7 @@ def curves_figure(curves: Mapping[str, Mapping[str, Sequence[float]]], ylabel: s
                 if name.startswith("held"):
                     best = int(np.argmin(values))
                     ax.plot([best + 1], [values[best]], "o", ms=11, mfc="none", mec=INK, mew=1.5, zorder=5)
-                    place = best + 1, values[best]
-                    ax.annotate(f"{values[best]:.3f}", place, xytext=(4, 10), textcoords="offset points")
+                    write_beside(ax, f"{values[best]:.3f}", (best + 1, values[best]), (4, 10))
             ax.set(title=title, xlabel=xlabel)
             ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes[0].set_ylabel(ylabel)
@@ -152,7 +152,7 @@ def items_figure(
         figure = new_figure(11, 6.2)
         ax = figure.subplots()
         sizes = 14 + 110 * weights / weights.max()
-        for color, kind in zip((*COLORS, "#4b5563", "#d16d9e"), kinds, strict=False):
+        for color, kind in zip(DIGIT_COLORS, kinds, strict=False):
             own = np.array([g == kind for g in groups])
             ax.scatter(at[own, 0], at[own, 1], s=sizes[own], color=color, alpha=0.75, linewidths=0, label=kind)
         label_points(ax, at, names, np.argsort(-weights, kind="stable"), labeled)

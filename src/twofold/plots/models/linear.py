@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from scipy.special import erfinv
 
-from twofold.plots.labels import write_badge
+from twofold.plots.labels import write_badge, write_beside
 from twofold.plots.models.images import DIGIT_COLORS, PAPER, color_mosaic
 from twofold.plots.style import (
     COLORS,
@@ -45,8 +46,7 @@ def spectrum_figure(values: np.ndarray, choices: Mapping[str, int]) -> Figure:
         for k in sorted(set(choices.values())):
             right.plot([k], [share[k - 1]], "o", ms=5, color=COLORS[1])
             if k >= named + 0.04 * len(c):  # closer ones would hide each other
-                text = f"k = {k}: {share[k - 1]:.0%}"
-                right.annotate(text, (k, share[k - 1]), xytext=(7, -12), textcoords="offset points", fontsize=9.5)
+                write_beside(right, f"k = {k}: {share[k - 1]:.0%}", (k, share[k - 1]), (7, -12), fontsize=9.5)
                 named = k
         right.set(title="Variance held by the first k", xlabel="k", ylim=(0, 1.04), xlim=(0.2, len(c) + 0.8))
         show_percent(right.yaxis)
@@ -55,22 +55,12 @@ def spectrum_figure(values: np.ndarray, choices: Mapping[str, int]) -> Figure:
 
 
 def _mark_choices(ax: Axes, choices: Mapping[str, int], values: np.ndarray) -> None:
-    """A flag for each rule, the names at different heights so that none hides another."""
-    order = sorted(choices, key=lambda name: choices[name])
-    top = values[0]
-    for i, name in enumerate(order):
-        k, height = choices[name], top * (0.95 - 0.13 * i)
-        late = k > 0.7 * len(values)
+    """Draw a flag for each rule, the names at different heights so that none hides another."""
+    for i, (name, k) in enumerate(sorted(choices.items(), key=lambda choice: choice[1])):
+        height = values[0] * (0.95 - 0.13 * i)
         ax.plot([k + 0.5, k + 0.5], [0, height], color=INK, lw=1, ls=(0, (3, 2)))
-        ax.annotate(
-            f"{name}: {k}",
-            (k + 0.5, height),
-            xytext=(-5 if late else 5, -3),
-            textcoords="offset points",
-            ha="right" if late else "left",
-            va="top",
-            fontsize=9.5,
-        )
+        shift, side = (-5, "right") if k > 0.7 * len(values) else (5, "left")
+        write_beside(ax, f"{name}: {k}", (k + 0.5, height), (shift, -3), ha=side, va="top", fontsize=9.5)
 
 
 def directions_figure(mean: np.ndarray, axes: np.ndarray, shares: np.ndarray, per_row: int = 9) -> Figure:
@@ -131,21 +121,14 @@ def calibration_figure(
         for times, p in ((1, 0.6827), (2, 0.9545)):
             share = (ratio <= times).mean()
             left.plot([p], [share], "o", ms=6, color=COLORS[0])
-            left.annotate(
-                f"±{times} sd: {share:.0%}",
-                (p, share),
-                xytext=(-8, 6) if times == 1 else (-8, -4),
-                textcoords="offset points",
-                ha="right",
-                fontweight="bold",
-                color=COLORS[0],
-            )
+            look: Any = {"ha": "right", "fontweight": "bold", "color": COLORS[0]}
+            write_beside(left, f"±{times} sd: {share:.0%}", (p, share), (-8, 6 if times == 1 else -4), **look)
         left.set(title="Truth inside the error bars", xlabel="share promised", ylabel="share found")
         show_percent(left.xaxis, left.yaxis)
         left.set(xlim=(0, 1), ylim=(0, 1))
         curves = {name: errors, **other_errors}
         far = float(np.quantile(np.abs(np.concatenate(list(curves.values()))), 0.995))
-        for color, (label, values) in zip((COLORS[0], COLORS[1], COLORS[2]), curves.items(), strict=False):
+        for color, (label, values) in zip(COLORS, curves.items(), strict=False):
             size = np.sort(np.abs(values))
             shown = np.linspace(0, len(size) - 1, 400).astype(int)
             rms = float(np.sqrt((values**2).mean()))

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
-from twofold.plots.labels import place_labels, write_label
+from twofold.plots.labels import HALO, place_labels, write_label
 from twofold.plots.models.images import DIGIT_COLORS, PAPER, color_mosaic
 from twofold.plots.style import (
     COLORS,
@@ -59,14 +59,13 @@ def documents_figure(at: np.ndarray, groups: Sequence[str], marked: Mapping[str,
         for color, kind in zip(DIGIT_COLORS * (1 + len(kinds) // len(DIGIT_COLORS)), kinds, strict=False):
             own = np.array([group == kind for group in groups])
             ax.scatter(at[own, 0], at[own, 1], s=11, color=color, alpha=0.6, linewidths=0, label=kind, rasterized=True)
-        halo = [withStroke(linewidth=3, foreground="white")]
         written: list[np.ndarray] = []
         width, height = np.ptp(at, axis=0)
         for word, place in (marked or {}).items():
             if any((np.abs(place - other) < (0.09 * width, 0.035 * height)).all() for other in written):
                 continue  # it would hide another
             written.append(place)
-            ax.annotate(word, (place[0], place[1]), ha="center", va="center", fontsize=10, color=INK, path_effects=halo)
+            ax.annotate(word, (place[0], place[1]), ha="center", va="center", fontsize=10, color=INK, path_effects=HALO)
         draw_origin(ax)
         ax.set(xticks=[], yticks=[])
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), markerscale=2.2)

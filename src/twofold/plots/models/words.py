@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,7 +13,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.textpath import TextPath
 from matplotlib.ticker import MaxNLocator
 
-from twofold.plots.labels import place_labels, shorten_name, write_label
+from twofold.plots.labels import place_labels, shorten_name, write_beside, write_label
 from twofold.plots.style import COLORS, GREY, INK, add_title, new_figure, new_panels, show_percent, strip_axes, style
 
 LINE_INCHES = 0.0155  # height of a line, for each point of the font's size
@@ -70,14 +71,12 @@ def _draw_arrows(ax: Axes, pairs: Sequence[tuple[str, str]], places: np.ndarray)
     halo = [withStroke(linewidth=2.2, foreground="white")]
     for p, (words, ends) in enumerate(zip(pairs, places, strict=True)):
         color = COLORS[p % len(COLORS)]
-        look = {"arrowstyle": "-|>", "color": color, "lw": 1.6, "shrinkA": 3, "shrinkB": 3}
-        ax.annotate("", ends[1], ends[0], arrowprops=look)
+        arrow = {"arrowstyle": "-|>", "color": color, "lw": 1.6, "shrinkA": 3, "shrinkB": 3}
+        ax.annotate("", ends[1], ends[0], arrowprops=arrow)
         for word, at, other in zip(words, ends, ends[::-1], strict=True):
             low = at[1] < other[1]
-            ax.annotate(
-                word, at, xytext=(0, -4 if low else 4), textcoords="offset points", ha="center",
-                va="top" if low else "bottom", fontsize=9.5, color=darken(color), path_effects=halo,
-            )  # fmt: skip
+            look: Any = {"va": "top" if low else "bottom", "color": darken(color), "path_effects": halo}
+            write_beside(ax, word, at, (0, -4 if low else 4), ha="center", fontsize=9.5, **look)
     ax.scatter(places[..., 0].ravel(), places[..., 1].ravel(), s=10, color=GREY, linewidths=0)
     ax.margins(0.14)
     ax.grid(visible=False)
@@ -173,7 +172,7 @@ def draw_word_map(
     weights: Sequence[float] | None = None,
     inches: tuple[float, float] = (10.6, 6.9),
 ) -> None:
-    """Dots with their words beside them; `inches` is the room there is."""
+    """Draw dots with their words beside them in a room of `inches`."""
     n = len(at)
     of = np.zeros(n, dtype=int) if groups is None else np.asarray(groups)
     colors = [COLORS[g % len(COLORS)] for g in of]

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from scipy import sparse
 from scipy.sparse.linalg import svds
 
-from twofold.plots.labels import label_points, shorten_name
+from twofold.plots.labels import label_points, shorten_name, write_beside
 from twofold.plots.style import (
     COLORS,
     GREY,
@@ -118,7 +118,7 @@ def draw_quality(ax: Axes, rows: Mapping[str, Mapping[str, float]], title: str) 
         ax.barh(-i, row["score"], height=0.72, color=COLORS[0] if i == 0 else GREY, alpha=0.55 if i == 0 else 0.35)
         if row["error"]:
             ax.errorbar(row["score"], -i, xerr=1.96 * row["error"], color=INK, lw=0.8)
-        ax.annotate(name, (0, -i), xytext=(5, 0), textcoords="offset points", va="center", fontsize=8.5)
+        write_beside(ax, name, (0, -i), va="center", fontsize=8.5)
         ax.annotate(f"{row['score']:.3f}", (1.16 * top, -i), ha="right", va="center", fontsize=8.5)
     ax.set(title=title, xlim=(0, 1.17 * top), yticks=[], xticks=[])
     ax.spines[["left", "bottom"]].set_visible(False)
@@ -130,9 +130,7 @@ def draw_most_recommended(ax: Axes, often: Sequence[tuple[str, int]]) -> None:
     shown = list(often)[:8][::-1]
     ax.barh(range(len(shown)), [count for _, count in shown], color=COLORS[2], alpha=0.45)
     for i, (name, _) in enumerate(shown):
-        ax.annotate(
-            shorten_name(name, 34), (0, i), xytext=(5, 0), textcoords="offset points", va="center", fontsize=8.5
-        )
+        write_beside(ax, shorten_name(name, 34), (0, i), va="center", fontsize=8.5)
     ax.set(title="Recommended most", xlabel="users whose list it is in", yticks=[])
     ax.grid(axis="y", visible=False)
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
-from twofold.plots.labels import shorten_name
+from twofold.plots.labels import HALO, shorten_name, write_beside
 from twofold.plots.reports._heat_map import draw_heat_map
 from twofold.plots.style import COLORS, PALE, add_title, draw_origin, new_figure, show_percent, style
 
@@ -58,16 +58,9 @@ def spectrum(ax: Axes, ratios: np.ndarray, k: int) -> None:
     held = total[min(k, shown) - 1]
     ax.plot([k], [held], "o", ms=8, mfc="white", mec=COLORS[1], mew=2)
     room = k <= 0.65 * shown  # the curve is concave, so to the lower right of a point there is nothing
-    ax.annotate(
-        f"{k} kept: {held:.0%}",
-        (k, held),
-        xytext=(9, -13) if room else (6, -26),
-        textcoords="offset points",
-        color=COLORS[1],
-        fontweight="bold",
-        ha="left" if room else "right",
-        path_effects=[withStroke(linewidth=3, foreground="white")],
-    )
+    shift, side = ((9, -13), "left") if room else ((6, -26), "right")
+    look: Any = {"color": COLORS[1], "fontweight": "bold", "path_effects": HALO}
+    write_beside(ax, f"{k} kept: {held:.0%}", (k, held), shift, ha=side, **look)
     ax.set(title="Variance held", xlabel="component", ylim=(0, 1.06), xlim=(0.4, shown + 0.6))
     show_percent(ax.yaxis)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=10))

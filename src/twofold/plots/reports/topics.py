@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from twofold.plots.labels import write_beside
 from twofold.plots.models.topics import MAX_BARS, MAX_PANELS, draw_choice, draw_prevalence, draw_topic_map
 from twofold.plots.style import COLORS, add_title, new_figure, strip_table, style
 
@@ -61,11 +62,9 @@ def draw_shares(ax: Axes, shares: np.ndarray, tops: Sequence[Sequence[str]]) -> 
     colors = [COLORS[c % len(COLORS)] for c in range(shown)]
     ax.barh(range(shown), shares[:shown], color=colors, alpha=0.4, height=0.8)
     for c in range(shown):
-        text = f"{c + 1}  {' '.join(tops[c][:5])}"
-        ax.annotate(text, (0, c), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8.5)
-        ax.annotate(
-            f"{shares[c]:.0%}", (1, c), xycoords=("axes fraction", "data"), ha="right", va="center", fontsize=8.5
-        )
+        write_beside(ax, f"{c + 1}  {' '.join(tops[c][:5])}", (0, c), (4, 0), va="center", fontsize=8.5)
+        share = f"{shares[c]:.0%}"
+        ax.annotate(share, (1, c), xycoords=("axes fraction", "data"), ha="right", va="center", fontsize=8.5)
     more = f", the largest {shown} of {len(shares)}" if len(shares) > shown else ""
     ax.set(title=f"Share of all words{more}", yticks=[], xticks=[], ylim=(shown - 0.4, -0.6))
     ax.set_xlim(0, 1.12 * float(shares.max()))
