@@ -1,15 +1,11 @@
 """twofold embed on text as users have it."""
 
-import gzip
-import json
-import textwrap
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
-from tests.cli.helpers import run_twofold
 from tests.cli.worlds import GLUE, SUBJECT_OF, write_sentences
 from twofold import WordVectors, config, load
 from twofold.analyses.common.corpus import HeldOut, read_corpus
@@ -38,25 +34,6 @@ def test_words_that_go_with_nothing_are_not_told_apart(ask, folder):
     Path("noise.txt").write_text("\n".join(" ".join(rng.choice(words, 12)) for _ in range(600)))
     found = ask("embed", "noise.txt", "--method", "pmi", "-k", 5)
     assert found["figures"]["right"] == pytest.approx(0.5, abs=0.06)
-
-
-def test_every_way_to_give_text_is_the_same(ask, lines, folder):
-    Path("lines.txt.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
-    Path("pile/sub").mkdir(parents=True)
-    for i, text in enumerate(lines):
-        Path(f"pile/sub/{i:03d}.txt").write_text(text)
-    Path("wrapped.txt").write_text("\n\n".join(textwrap.fill(text, 40) for text in lines))
-    frame = pl.DataFrame({"id": np.arange(len(lines)), "body": lines})
-    frame.write_csv("table.csv"), frame.write_ndjson("table.jsonl"), frame.write_parquet("table.parquet")
-    Path("wide.txt").write_text("\n".join(lines), encoding="utf-16")
-    ways = ["lines.txt", "lines.txt.gz", "pile", "pile/**/*.txt", "wrapped.txt", "wide.txt"]
-    ways += ["table.csv", "table.jsonl", "table.parquet"]
-    found = {way: ask("embed", way, "--method", "pmi", "-k", 8) for way in ways}
-    for way in ways:
-        assert found[way]["nearest"] == found["lines.txt"]["nearest"], way
-        assert found[way]["figures"] == found["lines.txt"]["figures"], way
-    result = run_twofold("embed", "-", "--method", "pmi", "-k", "8", "--json", stdin="\n".join(lines))
-    assert json.loads(result.stdout)["nearest"] == found["lines.txt"]["nearest"]
 
 
 def test_what_is_held_out_is_not_learned_from():

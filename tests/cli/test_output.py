@@ -6,40 +6,10 @@ import math
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from twofold.analyses.common.answer import bar
 from twofold.cli.deliver import print_json
-from twofold.core.checks import InputError
-from twofold.core.files.atomic import write_all
 from twofold.core.printable import plain, printable
-from twofold.io.writable import check_writable
-
-
-def test_all_files_or_none(folder):
-    Path("old.csv").write_text("old")
-
-    def fail(to):
-        to.write_text("half")
-        raise RuntimeError("disk on fire")
-
-    with pytest.raises(RuntimeError):
-        write_all({Path("old.csv"): lambda to: to.write_text("new"), Path("b.csv"): fail})
-    assert [p.name for p in folder.iterdir()] == ["old.csv"]
-    assert Path("old.csv").read_text() == "old"
-    write_all({Path("old.csv"): lambda to: to.write_text("new"), Path("b.csv"): lambda to: to.write_text("b")})
-    assert {p.name: p.read_text() for p in folder.iterdir()} == {"old.csv": "new", "b.csv": "b"}
-
-
-def test_targets_that_must_not_be_written(folder):
-    Path("there.csv").write_text("x")
-    Path("sub").mkdir()
-    for path, word in [("there.csv", "force=True"), ("sub", "folder"), ("no/such.csv", "no folder")]:
-        with pytest.raises(InputError, match=word):
-            check_writable(Path(path), force=False)
-    check_writable(Path("there.csv"), force=True)
-    with pytest.raises(InputError, match="input"):
-        check_writable(Path("there.csv"), force=True, inputs=["./there.csv"])
 
 
 def test_formulas_are_made_plain_on_request_and_numbers_are_not_touched(twofold):
