@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self, TypedDict
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -37,29 +37,16 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
 }
 
 
-class Training(TypedDict, total=False):
-    """The parameters that every network has."""
-
-    solver: str
-    learning_rate_init: float
-    learning_rate: str
-    alpha: float
-    batch_size: int | str
-    max_iter: int
-    device: str
-    random_state: Seed
-
-
+@dataclass(eq=False, repr=False)
 class Network(Model):
     """Base of the networks: it holds the parameters of the training.
 
-    A subclass names only its own parameters, and passes the others on with ``super().__init__(**training)``. It gives
-    other defaults in `_defaults`, builds its module in `_build`, and trains it with `_train`.
+    Constructors are those of dataclasses: a subclass names its own parameters, and those of its bases that have another
+    default. It builds its module in `_build`, and trains it with `_train`.
     """
 
     _allow_sparse: ClassVar[bool] = False
-    _dtype: Any = np.float32  # of all computations
-    _defaults: ClassVar[Training] = {}
+    _dtype: ClassVar[Any] = np.float32  # of all computations
     _parameter_constraints: ClassVar[dict] = {
         "solver": [StrOptions(set(SOLVERS))],
         "alpha": [Interval(Real, 0, None, closed="left")],
@@ -71,56 +58,37 @@ class Network(Model):
         "activation": [StrOptions(set(ACTIVATIONS))],
         "random_state": ["random_state", np.random.Generator],
     }
-    weights_: dict[str, np.ndarray]
+    weights_: dict[str, np.ndarray] = field(init=False)
     # parameters of the dense networks, which the others have at these values
-    power_t: float = 0.5
-    shuffle: bool = True
-    tol: float = 0.0
-    n_iter_no_change: float = math.inf  # all epochs are made
-    early_stopping: bool = False
-    validation_fraction: float = 0.1
-    warm_start: bool = False
-    momentum: float = 0.9
-    nesterovs_momentum: bool = True
-    beta_1: float = 0.9
-    beta_2: float = 0.999
-    epsilon: float = 1e-8
+    power_t = 0.5
+    shuffle = True
+    tol = 0.0
+    n_iter_no_change = math.inf  # all epochs are made
+    early_stopping = False
+    validation_fraction = 0.1
+    warm_start = False
+    momentum = 0.9
+    nesterovs_momentum = True
+    beta_1 = 0.9
+    beta_2 = 0.999
+    epsilon = 1e-8
 
-    def __init__(
-        self,
-        *,
-        solver: str = "adam",
-        learning_rate_init: float = 1e-3,
-        learning_rate: str = "cosine",
-        alpha: float = 0.0,
-        batch_size: int | str = 64,
-        max_iter: int = 50,
-        device: str = "auto",
-        random_state: Seed = None,
-    ):
-        self.solver = solver
-        self.learning_rate_init = learning_rate_init
-        self.learning_rate = learning_rate
-        self.alpha = alpha
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.device = device
-        self.random_state = random_state
+    _: KW_ONLY
+    solver: str = "adam"
+    learning_rate_init: float = 1e-3
+    learning_rate: str = "cosine"
+    alpha: float = 0.0
+    batch_size: int | str = 64
+    max_iter: int = 50
+    device: str = "auto"
+    random_state: Seed = None
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Complete what a subclass declares: the signature of its constructor, and the constraints."""
+        """Add the constraints of the bases to those that a subclass declares."""
         super().__init_subclass__(**options)
         if "_parameter_constraints" in vars(cls):
             rules = [vars(base).get("_parameter_constraints", {}) for base in reversed(cls.__mro__)]
             cls._parameter_constraints = {name: rule for each in rules for name, rule in each.items()}
-        if "__init__" in vars(cls):
-            inits: Any = cls.__init__, super(cls, cls).__init__
-            own, passed = (inspect.signature(init).parameters.values() for init in inits)
-            parameters = {p.name: p for p in own if p.kind is not p.VAR_KEYWORD}
-            for p in passed:
-                if p.kind is p.KEYWORD_ONLY:
-                    parameters.setdefault(p.name, p.replace(default=cls._defaults.get(p.name, p.default)))
-            vars(cls)["__init__"].__signature__ = inspect.Signature(list(parameters.values()))
 
     def _validate_params(self) -> None:
         if isinstance(self.learning_rate, Real):
@@ -288,8 +256,12 @@ class ImageNetwork(Network):
         return images.reshape(len(images), -1) if self.flat_ else images.reshape(len(images), *self.image_shape_)
 
 
+@dataclass(eq=False, repr=False)
 class ImageModel(ImageNetwork):
     """Base of the networks that learn from images alone."""
+
+    _: KW_ONLY
+    image_shape: tuple[int, ...] | None = None
 
     @fitting
     def fit(self, X: Table, y: Any = None) -> Self:

@@ -14,8 +14,9 @@ import math
 import warnings
 import zlib
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral, Real
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -29,7 +30,7 @@ from twofold.core.seeds import generator, seed_of
 from twofold.core.spelling import spell_parameters
 from twofold.core.types import Seed, Table
 from twofold.deep._gaussians import Bernoulli, Gaussian, Posterior, center, log_standard
-from twofold.deep._network import ImageModel, Training, check_count
+from twofold.deep._network import ImageModel, check_count
 from twofold.deep._train import Player
 
 MIN_CODE_NATS = 0.01  # of information about an image: a number of the code with less is not in use
@@ -117,15 +118,7 @@ def compute_loss(
     return loss, {"reconstruction": reconstruction, "kl": kl}
 
 
-class VariationalTraining(Training, total=False):
-    """The parameters that all generators with Gaussian codes have."""
-
-    activation: str
-    beta: float
-    warm_up: float
-    image_shape: tuple[int, ...] | None
-
-
+@dataclass(eq=False, repr=False)
 class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageModel):
     """Base of the generators with Gaussian codes."""
 
@@ -137,28 +130,18 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageModel)
         "n_draws": [Interval(Integral, 1, None, closed="left")],
     }
     _fitted: ClassVar[dict[str, str]] = {"latent_kl_": "k", "active_": "k"}
-    _reinforce = False
-    n_components: Any
-    output: str = "bernoulli"
-    noise: str | float = "shared"
-    n_draws: int = 1
-    latent_kl_: np.ndarray
-    active_: np.ndarray
+    latent_kl_: np.ndarray = field(init=False)
+    active_: np.ndarray = field(init=False)
+    # parameters that some have, and the others at these values
+    gradient = "reparameterized"
+    output = "bernoulli"
+    noise = "shared"
+    n_draws = 1
 
-    def __init__(
-        self,
-        *,
-        activation: str = "relu",
-        beta: float = 1.0,
-        warm_up: float = 0.1,
-        image_shape: tuple[int, ...] | None = None,
-        **training: Unpack[Training],
-    ):
-        super().__init__(**training)
-        self.activation = activation
-        self.beta = beta
-        self.warm_up = warm_up
-        self.image_shape = image_shape
+    _: KW_ONLY
+    activation: str = "relu"
+    beta: float = 1.0
+    warm_up: float = 0.1
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -189,8 +172,9 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageModel)
         def loss(x: Tensor, done: float) -> tuple[Tensor, dict[str, Tensor]]:
             draws = (self.n_draws,) if self.n_draws > 1 else ()
             noise = torch.randn(*draws, len(x), module.n_codes, device=x.device)
-            loss, parts = compute_loss(module, x, noise, self._kl_weight(done), self._reinforce)
-            if self._reinforce:
+            reinforce = self.gradient == "reinforce"
+            loss, parts = compute_loss(module, x, noise, self._kl_weight(done), reinforce)
+            if reinforce:
                 module.baseline.lerp_(parts["reconstruction"].detach(), 0.1)
             return loss, parts
 

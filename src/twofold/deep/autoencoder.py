@@ -9,9 +9,10 @@ References: Hinton & Salakhutdinov 2006; Vincent et al. 2008 (denoising).
 from __future__ import annotations
 
 import copy
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -28,7 +29,6 @@ from twofold.core.types import Table
 from twofold.deep._network import (
     ROWS,
     ImageNetwork,
-    Training,
     build_dense,
     check_layer_sizes,
     find_pixel_range,
@@ -97,6 +97,7 @@ def redraw(module: Coder, x: Tensor, hidden: Tensor) -> Tensor:
     return x[:, hidden]
 
 
+@dataclass(eq=False, repr=False)
 class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwork):
     """A deep autoencoder: codes of `n_components` numbers from which rows, or images, are drawn again.
 
@@ -143,31 +144,21 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
     """
 
     _fitted: ClassVar[dict[str, str]] = {"columns_": "., >= 0, < d"}
-    _defaults: ClassVar[Training] = {"max_iter": 100}
     _parameter_constraints: ClassVar[dict] = {
         "hidden_layer_sizes": ["array-like"],
         "output": [StrOptions({"identity", "logistic"})],
         "noise": [Interval(Real, 0, None, closed="left")],
     }
     _heldout_unit = SQUARED
-    columns_: np.ndarray
+    columns_: np.ndarray = field(init=False)
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        hidden_layer_sizes: tuple[int, ...] = (512, 256),
-        activation: str = "relu",
-        output: str = "identity",
-        noise: float = 0.0,
-        **training: Unpack[Training],
-    ):
-        super().__init__(**self._defaults | training)
-        self.n_components = n_components
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.output = output
-        self.noise = noise
+    n_components: int = 2
+    _: KW_ONLY
+    hidden_layer_sizes: tuple[int, ...] = (512, 256)
+    activation: str = "relu"
+    output: str = "identity"
+    noise: float = 0.0
+    max_iter: int = 100
 
     def _build(self) -> Coder:
         return Coder(self.n_features_in_, self.columns_, self)

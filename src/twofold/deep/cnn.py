@@ -9,8 +9,9 @@ References: LeCun et al. 1998; Srivastava et al. 2014 (dropout).
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
-from typing import ClassVar, Unpack
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -22,7 +23,6 @@ from twofold.deep._network import (
     Dropout,
     ImageNetwork,
     Standard,
-    Training,
     build_dense,
     check_layer_sizes,
     init_weights,
@@ -70,6 +70,7 @@ class Convolutions(nn.Module):
         return self.raw(self.standardize(x))
 
 
+@dataclass(eq=False, repr=False)
 class CNNClassifier(Classifier, ImageNetwork):
     """A network of convolutions that classifies images.
 
@@ -116,7 +117,6 @@ class CNNClassifier(Classifier, ImageNetwork):
     True
     """
 
-    _defaults: ClassVar[Training] = {"alpha": 1e-4, "max_iter": 20}
     _parameter_constraints: ClassVar[dict] = {
         "channels": ["array-like", Integral],
         "hidden_layer_sizes": ["array-like", Integral],
@@ -125,24 +125,15 @@ class CNNClassifier(Classifier, ImageNetwork):
         "dropout": [Interval(Real, 0, 1, closed="left")],
     }
 
-    def __init__(
-        self,
-        channels: tuple[int, ...] = (32, 64),
-        *,
-        hidden_layer_sizes: int | tuple[int, ...] = 128,
-        kernel_size: int = 3,
-        pooling: int = 2,
-        dropout: float = 0.25,
-        image_shape: tuple[int, ...] | None = None,
-        **training: Unpack[Training],
-    ):
-        super().__init__(**self._defaults | training)
-        self.channels = channels
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.kernel_size = kernel_size
-        self.pooling = pooling
-        self.dropout = dropout
-        self.image_shape = image_shape
+    channels: tuple[int, ...] = (32, 64)
+    _: KW_ONLY
+    hidden_layer_sizes: int | tuple[int, ...] = 128
+    kernel_size: int = 3
+    pooling: int = 2
+    dropout: float = 0.25
+    image_shape: tuple[int, ...] | None = None
+    alpha: float = 1e-4
+    max_iter: int = 20
 
     _inputs = ImageNetwork._read_images
 

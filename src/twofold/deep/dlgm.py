@@ -11,9 +11,10 @@ Reference: Rezende, Mohamed & Wierstra 2014.
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from numbers import Integral
-from typing import ClassVar, Unpack
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -23,7 +24,7 @@ from twofold.core.checks import InputError
 from twofold.core.params import Interval, StrOptions
 from twofold.deep._gaussians import Diagonal, Posterior, Stacked, count_numbers, read_posterior
 from twofold.deep._network import build_dense, check_layer_sizes, init_weights
-from twofold.deep._variational import Coder, Variational, VariationalTraining
+from twofold.deep._variational import Coder, Variational
 
 
 class Layers(Coder):
@@ -62,6 +63,7 @@ class Layers(Coder):
         return self.last(h).reshape(-1, *self.shape)
 
 
+@dataclass(eq=False, repr=False)
 class DLGM(Variational):
     """Deep latent Gaussian model: a variational autoencoder with Gaussian noise at every layer of the generator.
 
@@ -106,31 +108,21 @@ batch_size, max_iter, device, random_state
     ((1797, 12), (3, 8, 8))
     """
 
-    _defaults: ClassVar[VariationalTraining] = {"warm_up": 0.2, "batch_size": 100}
     _parameter_constraints: ClassVar[dict] = {
         "n_components": ["array-like", Interval(Integral, 1, None, closed="left")],
         "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
         "covariance": [StrOptions({"diagonal", "rank-one", "full"})],
     }
 
-    def __init__(
-        self,
-        n_components: int | tuple[int, ...] = (16, 32),
-        *,
-        hidden_layer_sizes: int | tuple[int, ...] = 400,
-        covariance: str = "diagonal",
-        n_draws: int = 1,
-        output: str = "bernoulli",
-        noise: str | float = "shared",
-        **training: Unpack[VariationalTraining],
-    ):
-        super().__init__(**self._defaults | training)
-        self.n_components = n_components
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.covariance = covariance
-        self.n_draws = n_draws
-        self.output = output
-        self.noise = noise
+    n_components: int | tuple[int, ...] = (16, 32)
+    _: KW_ONLY
+    hidden_layer_sizes: int | tuple[int, ...] = 400
+    covariance: str = "diagonal"
+    n_draws: int = 1
+    output: str = "bernoulli"
+    noise: str | float = "shared"  # type: ignore[assignment]
+    warm_up: float = 0.2
+    batch_size: int | str = 100
 
     def _layer_sizes(self) -> tuple[list[int], list[int]]:
         """Latent numbers and units of each layer, from the top."""

@@ -14,9 +14,10 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from numbers import Real
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -29,7 +30,7 @@ from twofold.core.checks import InputError
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table
-from twofold.deep._network import ImageModel, Shape, Training, build_dense, check_count, init_weights
+from twofold.deep._network import ImageModel, Shape, build_dense, check_count, init_weights
 from twofold.deep._train import Player, seed_torch
 from twofold.deep._variational import CollapseWarning
 
@@ -138,6 +139,7 @@ class Adversaries(nn.Module):
         return self.generator(torch.randn(n, self.k, device=device))
 
 
+@dataclass(eq=False, repr=False)
 class GAN(ImageModel):
     """Generative adversarial network, for images or rows.
 
@@ -186,33 +188,20 @@ class GAN(ImageModel):
     True
     """
 
-    _defaults: ClassVar[Training] = {"learning_rate": "linear"}
     _parameter_constraints: ClassVar[dict] = {
         "loss": [StrOptions({"non-saturating", "minimax"})],
         "penalty": [StrOptions({"r1", "spectral", "none"})],
         "penalty_weight": [Interval(Real, 0, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        n_components: int = 32,
-        *,
-        hidden_layer_sizes: tuple[int, ...] | None = None,
-        architecture: str = "dense",
-        loss: str = "non-saturating",
-        penalty: str = "r1",
-        penalty_weight: float = 1.0,
-        image_shape: tuple[int, ...] | None = None,
-        **training: Unpack[Training],
-    ):
-        super().__init__(**self._defaults | training)
-        self.n_components = n_components
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.architecture = architecture
-        self.loss = loss
-        self.penalty = penalty
-        self.penalty_weight = penalty_weight
-        self.image_shape = image_shape
+    n_components: int = 32
+    _: KW_ONLY
+    hidden_layer_sizes: tuple[int, ...] | None = None
+    architecture: str = "dense"
+    loss: str = "non-saturating"
+    penalty: str = "r1"
+    penalty_weight: float = 1.0
+    learning_rate: str = "linear"
 
     def _build(self) -> Adversaries:
         return Adversaries(self)

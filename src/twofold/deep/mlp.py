@@ -11,8 +11,9 @@ References: Rumelhart, Hinton & Williams 1986; Srivastava et al. 2014 (dropout).
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self, Unpack
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -26,7 +27,7 @@ from twofold.core.checks import InputError
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval, Options, StrOptions
 from twofold.core.types import Table, Weights
-from twofold.deep._network import Standard, Training, build_dense, check_layer_sizes, find_varying
+from twofold.deep._network import Standard, build_dense, check_layer_sizes, find_varying
 from twofold.deep._optimizers import SOLVERS
 from twofold.deep._supervised import Classifier, Supervised, count_columns
 from twofold.deep._train import MAX_EVALUATIONS, NO_WEIGHTS, PreviousFit, State
@@ -34,41 +35,15 @@ from twofold.deep._train import MAX_EVALUATIONS, NO_WEIGHTS, PreviousFit, State
 LAST_LAYER_FACTOR = 0.1  # of the usual first weights of the last layer, when it predicts standardized numbers
 
 
-class DenseTraining(Training, total=False):
-    """The parameters that both dense networks have, but for the layers."""
-
-    power_t: float
-    shuffle: bool
-    tol: float
-    warm_start: bool
-    momentum: float
-    nesterovs_momentum: bool
-    early_stopping: bool
-    validation_fraction: float
-    beta_1: float
-    beta_2: float
-    epsilon: float
-    n_iter_no_change: float
-    scale: bool
-    dropout: float
-
-
+@dataclass(eq=False, repr=False)
 class MLP(Supervised):
     """Base of the networks of dense layers: a column that never varies is not read."""
 
     _fitted: ClassVar[dict[str, str]] = {"columns_": "., >= 0, < d"}
-    columns_: np.ndarray
-    loss_curve_: list[float]
-    best_loss_: float | None
-    validation_scores_: list[float] | None
-    best_validation_score_: float | None
-    t_: int
-
     _allow_sparse: ClassVar[bool] = True
     _instead: ClassVar[dict[str, str]] = {
         "max_fun": f"max_iter sets how often the loss is evaluated, at most {MAX_EVALUATIONS:,} times. Leave it out.",
     }
-    _defaults: ClassVar[Training] = {"alpha": 1e-4, "learning_rate_init": 3e-3, "max_iter": 100}
     _parameter_constraints: ClassVar[dict] = {
         "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
         "solver": [StrOptions({*SOLVERS, "lbfgs"})],
@@ -88,44 +63,31 @@ class MLP(Supervised):
         "dropout": [Interval(Real, 0, 1, closed="left")],
     }
 
-    def __init__(
-        self,
-        hidden_layer_sizes: int | tuple[int, ...] = (128,),
-        activation: str = "relu",
-        *,
-        power_t: float = 0.5,
-        shuffle: bool = True,
-        tol: float = 1e-4,
-        warm_start: bool = False,
-        momentum: float = 0.9,
-        nesterovs_momentum: bool = True,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        epsilon: float = 1e-8,
-        n_iter_no_change: float = 10,
-        scale: bool = True,
-        dropout: float = 0.0,
-        **training: Unpack[Training],
-    ):
-        super().__init__(**self._defaults | training)
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.power_t = power_t
-        self.shuffle = shuffle
-        self.tol = tol
-        self.warm_start = warm_start
-        self.momentum = momentum
-        self.nesterovs_momentum = nesterovs_momentum
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
-        self.epsilon = epsilon
-        self.n_iter_no_change = n_iter_no_change
-        self.scale = scale
-        self.dropout = dropout
+    columns_: np.ndarray = field(init=False)
+    loss_curve_: list[float] = field(init=False)
+    best_loss_: float | None = field(init=False)
+    validation_scores_: list[float] | None = field(init=False)
+    best_validation_score_: float | None = field(init=False)
+    t_: int = field(init=False)
+
+    _: KW_ONLY
+    alpha: float = 1e-4
+    learning_rate_init: float = 3e-3
+    power_t: float = 0.5
+    max_iter: int = 100
+    shuffle: bool = True
+    tol: float = 1e-4
+    warm_start: bool = False
+    momentum: float = 0.9
+    nesterovs_momentum: bool = True
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    beta_1: float = 0.9
+    beta_2: float = 0.999
+    epsilon: float = 1e-8
+    n_iter_no_change: float = 10
+    scale: bool = True
+    dropout: float = 0.0
 
     @property
     def _dtype(self) -> Any:
@@ -207,7 +169,7 @@ class Dense(nn.Module):
 
     columns: Tensor
 
-    def __init__(self, columns: np.ndarray, outputs: int, options: MLP):
+    def __init__(self, columns: np.ndarray, outputs: int, options: Any):
         super().__init__()
         sizes = [len(columns), *check_layer_sizes("hidden_layer_sizes", options.hidden_layer_sizes), outputs]
         self.register_buffer("columns", torch.from_numpy(columns), persistent=False)
@@ -225,7 +187,8 @@ class Dense(nn.Module):
         return self.outputs.back(self.raw(self.standardize(x.index_select(1, self.columns))))
 
 
-class MLPClassifier(Classifier, MLP):
+@dataclass(eq=False, repr=False)
+class MLPClassifier(MLP, Classifier):
     """A network of dense layers that predicts classes.
 
     Parameters
@@ -314,6 +277,8 @@ class MLPClassifier(Classifier, MLP):
     """
 
     loss: ClassVar[str] = "log_loss"
+    hidden_layer_sizes: int | tuple[int, ...] = (128,)
+    activation: str = "relu"
 
     @available_if(lambda self: self.solver != "lbfgs")
     @fitting
@@ -332,6 +297,7 @@ class MLPClassifier(Classifier, MLP):
         return self._fit_classes(X, y, sample_weight, classes, True)
 
 
+@dataclass(eq=False, repr=False)
 class MLPRegressor(RegressorMixin, MLP):
     """A network of dense layers that predicts numbers, one or several a row.
 
@@ -367,17 +333,11 @@ n_outputs_, t_, columns_, weights_, module_, history_, n_iter_, converged_
     """
 
     _parameter_constraints: ClassVar[dict] = {"loss": [StrOptions({"squared_error", "poisson"})]}
-    target_shape_: tuple[int, ...]
+    target_shape_: tuple[int, ...] = field(init=False)
 
-    def __init__(
-        self,
-        loss: str = "squared_error",
-        hidden_layer_sizes: int | tuple[int, ...] = (128,),
-        activation: str = "relu",
-        **training: Unpack[DenseTraining],
-    ):
-        super().__init__(hidden_layer_sizes, activation, **training)
-        self.loss = loss
+    loss: str = "squared_error"
+    hidden_layer_sizes: int | tuple[int, ...] = (128,)
+    activation: str = "relu"
 
     @fitting
     def fit(self, X: Table, y: Any, sample_weight: Weights = None) -> MLPRegressor:

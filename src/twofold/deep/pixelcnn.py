@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -37,7 +38,7 @@ from twofold.core.params import Interval
 from twofold.core.progress import part, report, report_share_to
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table
-from twofold.deep._network import ROWS, ImageModel, Training, check_count, init_weights
+from twofold.deep._network import ROWS, ImageModel, check_count, init_weights
 from twofold.deep._train import Player, limit_threads
 
 IMAGES_AT_ONCE = 64  # through the convolutions: more would leave the cache
@@ -165,6 +166,7 @@ def apply_at_pixel(conv: Any, x: Tensor) -> Tensor:
     return F.linear(x, conv.weight.flatten(1), conv.bias)
 
 
+@dataclass(eq=False, repr=False)
 class PixelCNN(DensityMixin, ImageModel):
     """A network that knows how likely an image is, and draws images pixel by pixel.
 
@@ -216,31 +218,22 @@ class PixelCNN(DensityMixin, ImageModel):
     (3, 8, 8)
     """
 
-    _defaults: ClassVar[Training] = {"learning_rate_init": 3e-3, "batch_size": 16, "max_iter": 10}
     _parameter_constraints: ClassVar[dict] = {
         "channels": [Interval(Integral, 1, None, closed="left")],
         "n_layers": [Interval(Integral, 1, None, closed="left")],
         "reach": [Interval(Integral, 1, None, closed="left")],
         "levels": [None, Interval(Integral, 2, 256, closed="both")],
     }
-    levels_: int
+    levels_: int = field(init=False)
 
-    def __init__(
-        self,
-        channels: int = 32,
-        *,
-        n_layers: int = 4,
-        reach: int = 12,
-        levels: int | None = None,
-        image_shape: tuple[int, ...] | None = None,
-        **training: Unpack[Training],
-    ):
-        super().__init__(**self._defaults | training)
-        self.channels = channels
-        self.n_layers = n_layers
-        self.reach = reach
-        self.levels = levels
-        self.image_shape = image_shape
+    channels: int = 32
+    _: KW_ONLY
+    n_layers: int = 4
+    reach: int = 12
+    levels: int | None = None
+    learning_rate_init: float = 3e-3
+    batch_size: int | str = 16
+    max_iter: int = 10
 
     @property
     def _size(self) -> tuple[int, int]:

@@ -11,15 +11,16 @@ References: Kingma & Welling 2014; Higgins et al. 2017 (β); Williams 1992 (REIN
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
 from twofold.core.params import StrOptions
 from twofold.deep._gaussians import Posterior, count_numbers, read_posterior
-from twofold.deep._network import ACTIVATIONS, Training, build_dense, init_weights
-from twofold.deep._variational import Coder, Variational, VariationalTraining
+from twofold.deep._network import ACTIVATIONS, build_dense, init_weights
+from twofold.deep._variational import Coder, Variational
 
 HIDDEN = {"dense": (500, 500), "convolutional": (32, 64)}
 
@@ -76,6 +77,7 @@ def build_coder(model: Any) -> Coder:
     return DenseCoder(model) if model.architecture == "dense" else ConvolutionalCoder(model)
 
 
+@dataclass(eq=False, repr=False)
 class VAE(Variational):
     """Variational autoencoder: images as draws from a network whose input is Gaussian noise.
 
@@ -145,38 +147,21 @@ class VAE(Variational):
     True
     """
 
-    _defaults: ClassVar[Training] = {"batch_size": 100}
     _parameter_constraints: ClassVar[dict] = {
         "covariance": [StrOptions({"diagonal", "full"})],
         "gradient": [StrOptions({"reparameterized", "reinforce"})],
     }
 
-    def __init__(
-        self,
-        n_components: int = 32,
-        *,
-        hidden_layer_sizes: tuple[int, ...] | None = None,
-        architecture: str = "dense",
-        output: str = "bernoulli",
-        noise: str | float = "shared",
-        covariance: str = "diagonal",
-        n_draws: int = 1,
-        gradient: str = "reparameterized",
-        **training: Unpack[VariationalTraining],
-    ):
-        super().__init__(**self._defaults | training)
-        self.n_components = n_components
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.architecture = architecture
-        self.output = output
-        self.noise = noise
-        self.covariance = covariance
-        self.n_draws = n_draws
-        self.gradient = gradient
-
-    @property
-    def _reinforce(self) -> bool:  # type: ignore[override]
-        return self.gradient == "reinforce"
+    n_components: int = 32
+    _: KW_ONLY
+    hidden_layer_sizes: tuple[int, ...] | None = None
+    architecture: str = "dense"
+    output: str = "bernoulli"
+    noise: str | float = "shared"  # type: ignore[assignment]
+    covariance: str = "diagonal"
+    n_draws: int = 1
+    gradient: str = "reparameterized"
+    batch_size: int | str = 100
 
     def _build(self) -> Coder:
         return build_coder(self)

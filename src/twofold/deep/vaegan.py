@@ -11,8 +11,9 @@ Reference: Larsen et al. 2016.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -20,7 +21,7 @@ from torch import Tensor
 
 from twofold.core.params import Interval
 from twofold.deep._train import Player
-from twofold.deep._variational import Coder, Variational, VariationalTraining
+from twofold.deep._variational import Coder, Variational
 from twofold.deep.gan import (
     BETAS,
     Critic,
@@ -33,6 +34,7 @@ from twofold.deep.gan import (
 from twofold.deep.vae import HIDDEN, build_coder
 
 
+@dataclass(eq=False, repr=False)
 class VAEGAN(Variational):
     """Variational autoencoder with a critic: reconstructions are compared by the features of the critic.
 
@@ -77,28 +79,18 @@ learning_rate_init, batch_size, max_iter, device, random_state
     ((1797, 8), (3, 8, 8))
     """
 
-    _defaults: ClassVar[VariationalTraining] = {"beta": 0.2}
     _parameter_constraints: ClassVar[dict] = {
         "share": [Interval(Real, 0, None, closed="left")],
         "penalty_weight": [Interval(Real, 0, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        n_components: int = 32,
-        *,
-        hidden_layer_sizes: tuple[int, ...] | None = None,
-        architecture: str = "dense",
-        share: float = 0.1,
-        penalty_weight: float = 1.0,
-        **training: Unpack[VariationalTraining],
-    ):
-        super().__init__(**self._defaults | training)
-        self.n_components = n_components
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.architecture = architecture
-        self.share = share
-        self.penalty_weight = penalty_weight
+    n_components: int = 32
+    _: KW_ONLY
+    hidden_layer_sizes: tuple[int, ...] | None = None
+    architecture: str = "dense"
+    share: float = 0.1
+    penalty_weight: float = 1.0
+    beta: float = 0.2
 
     def _build(self) -> Coder:
         module = build_coder(self)

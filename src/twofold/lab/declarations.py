@@ -149,21 +149,22 @@ def _list_classes(module: str, node: Any) -> Iterator[tuple[str, ast.ClassDef]]:
 def _find_argument(owner: str, name: str) -> tuple[Any, str]:
     """Return the default of an argument, None where it is no literal, and its annotation; base classes count."""
     module, node = _find_owner(owner)
-    classes = list(_list_classes(module, node))
-    makers: list[Any] = [part for _, one in classes for part in one.body if getattr(part, "name", "") == "__init__"]
-    changed = next(
-        filter(None, (_find_entry(home, _find_value(one, "_defaults"), name) for home, one in classes)), None
-    )
-    for maker in makers or [node]:
+    parts = [part for _, one in _list_classes(module, node) for part in one.body]
+    makers: list[Any] = [part for part in parts if getattr(part, "name", "") == "__init__"] if parts else [node]
+    for maker in makers:
         places = [*maker.args.posonlyargs, *maker.args.args], maker.args.kwonlyargs
         values = [None] * (len(places[0]) - len(maker.args.defaults)) + maker.args.defaults, maker.args.kw_defaults
         for arguments, defaults in zip(places, values, strict=True):
             for argument, default in zip(arguments, defaults, strict=True):
                 if argument.arg == name:
-                    value = changed or default
-                    literal = isinstance(value, (ast.Constant, ast.UnaryOp))
-                    return ast.literal_eval(value) if literal else None, ast.unparse(argument.annotation)
-    return None, ""
+                    return _read_default(default), ast.unparse(argument.annotation)
+    fields = (part for part in parts if isinstance(part, ast.AnnAssign) and ast.unparse(part.target) == name)
+    field = next(fields, None)  # of a dataclass
+    return (_read_default(field.value), ast.unparse(field.annotation)) if field else (None, "")
+
+
+def _read_default(value: Any) -> Any:
+    return ast.literal_eval(value) if isinstance(value, (ast.Constant, ast.UnaryOp)) else None
 
 
 def _find_intervals(owner: str, name: str) -> list[ast.Call]:
