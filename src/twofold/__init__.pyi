@@ -59,11 +59,11 @@ from twofold.linear.pca import PCA as PCA
 from twofold.linear.ppca import PPCA as PPCA
 from twofold.linear.ppca_classifier import PPCAClassifier as PPCAClassifier
 from twofold.model_selection import select as select
-from twofold.signals.bases.pca_basis import PCABasis as PCABasis
-from twofold.signals.dictionaries.ksvd import KSVD as KSVD
-from twofold.signals.dictionaries.online_dictionary import OnlineDictionary as OnlineDictionary
-from twofold.signals.sensing.compressive_sensing import CompressiveSensing as CompressiveSensing
-from twofold.signals.sparse_coding.sparse_coder import SparseCoder as SparseCoder
+from twofold.signals.compressive_sensing import CompressiveSensing as CompressiveSensing
+from twofold.signals.dictionary import SparseCoder as SparseCoder
+from twofold.signals.ksvd import KSVD as KSVD
+from twofold.signals.online_dictionary import OnlineDictionary as OnlineDictionary
+from twofold.signals.pca_basis import PCABasis as PCABasis
 from twofold.text.bag_of_words import BagOfWords as BagOfWords
 from twofold.text.vocabulary import Vocabulary as Vocabulary
 from twofold.topics.lda.lda import LatentDirichletAllocation as LatentDirichletAllocation

@@ -8,8 +8,8 @@ import pytest
 from scipy.fft import idctn
 
 from twofold import analyses
-from twofold.analyses.denoise.answer import measure_removed
-from twofold.analyses.inpaint.heldout import choose_hidden, interpolate_bilinear
+from twofold.analyses.denoise import measure_removed
+from twofold.analyses.inpaint import choose_hidden, interpolate_bilinear
 from twofold.core.checks import InputError
 from twofold.io.images import read_image, write_image
 from twofold.signals.images import inpaint

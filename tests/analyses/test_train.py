@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 
 import twofold
 from twofold import analyses
-from twofold.analyses.train.heldout import score_pixels_alone
+from twofold.analyses.train import score_pixels_alone
 from twofold.core.checks import InputError
 
 

@@ -6,8 +6,17 @@ from sklearn.datasets import load_sample_image
 
 from twofold.core.checks import InputError
 from twofold.signals import CompressedImage, compress_image, open_image, rate_distortion
-from twofold.signals.images._planes import Pyramid, find_principal_atoms, make_cosine_blocks, make_learned_blocks
-from twofold.signals.images.tfi_file import CHECK, HEAD, METHODS, Head, seal
+from twofold.signals.images.tfi_file import (
+    CHECK,
+    HEAD,
+    METHODS,
+    Head,
+    Pyramid,
+    find_principal_atoms,
+    make_cosine_blocks,
+    make_learned_blocks,
+    seal,
+)
 
 PHOTO = load_sample_image("flower.jpg")[120:184, 260:340]  # (64, 80, 3)
 

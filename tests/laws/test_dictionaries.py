@@ -8,9 +8,9 @@ from sklearn.decomposition import DictionaryLearning
 
 from twofold import KSVD, InputError, OnlineDictionary, SparseCoder, datasets
 from twofold.core.data.blocks import as_blocks
-from twofold.signals.dictionaries import ksvd
-from twofold.signals.dictionaries.online_dictionary import MiniBatches, half_step, merge, take_step
-from twofold.signals.sparse_coding.pursuits import prepare_coding
+from twofold.signals import ksvd
+from twofold.signals.online_dictionary import MiniBatches, half_step, merge, take_step
+from twofold.signals.pursuits import prepare_coding
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* did not converge")
 MODELS = [KSVD, OnlineDictionary]

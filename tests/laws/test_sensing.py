@@ -6,7 +6,7 @@ from scipy.linalg import hadamard
 
 from twofold import CompressiveSensing, InputError, load
 from twofold.signals import DCT, Fourier, Haar, Shifted, Union, Wavelet, measurements_needed
-from twofold.signals.sensing.measurements import draw_measurements, transform_walsh
+from twofold.signals.compressive_sensing import draw_measurements, transform_walsh
 
 WAVES = Wavelet(wavelet="db2")
 KINDS = ("gaussian", "rademacher", "fourier", "hadamard")

@@ -5,8 +5,7 @@ import pytest
 
 from twofold import InputError
 from twofold.signals import CompressedSignal, compress_signal, open_signal
-from twofold.signals.images._planes import Lapped
-from twofold.signals.images.tfi_file import CHECK, HEAD, Head, seal
+from twofold.signals.images.tfi_file import CHECK, HEAD, Head, Lapped, seal
 
 
 def sound(d=5000):

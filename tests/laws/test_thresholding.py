@@ -16,7 +16,7 @@ from twofold.signals import (
     estimate_sigma,
     threshold,
 )
-from twofold.signals.bases.thresholds import sure_level, universal_level
+from twofold.signals.thresholding import sure_level, universal_level
 
 BASES = [DCT(), Fourier(), Haar(), Wavelet(), Wavelet(wavelet="sym8")]
 

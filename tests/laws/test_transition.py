@@ -9,7 +9,7 @@ from scipy.stats import norm
 from twofold import InputError
 from twofold.plots.models.signals import transition_figure
 from twofold.signals import basis_pursuit, donoho_tanner, phase_diagram
-from twofold.signals.sensing.phase_diagram import check_least_sum, find_half_success, plant_signals
+from twofold.signals.phase_diagram import check_least_sum, find_half_success, plant_signals
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,7 @@ from twofold.plots.labels import label_points
 from twofold.plots.models import clusters, completion, signals, topics, words
 from twofold.plots.reports.recommend import plane
 from twofold.plots.reports.topics import topic_report_figure
-from twofold.signals.bases.dct import DCT
-from twofold.signals.bases.wavelet import Haar
+from twofold.signals.bases import DCT, Haar
 
 RNG = np.random.default_rng
 WORDS = [("mill" * 4)[:n] for n in RNG(0).integers(3, 14, 150)]

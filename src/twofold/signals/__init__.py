@@ -1,23 +1,8 @@
 """Signals: sparse codes. Bases, pursuits, and how far they can be trusted."""
 
-from twofold.signals.bases.dct import DCT
-from twofold.signals.bases.fourier import Fourier
-from twofold.signals.bases.gabor import Gabor
-from twofold.signals.bases.pca_basis import PCABasis
-from twofold.signals.bases.shifted import Shifted
-from twofold.signals.bases.thresholds import keep_largest, threshold
-from twofold.signals.bases.union import Union
-from twofold.signals.bases.wavelet import Haar, Wavelet
-from twofold.signals.compression import CompressedSignal, compress_signal, open_signal
-from twofold.signals.dictionaries.ksvd import KSVD
-from twofold.signals.dictionaries.online_dictionary import OnlineDictionary
-from twofold.signals.images.compress import CompressedImage, compress_image, open_image, rate_distortion
-from twofold.signals.images.denoise import denoise_image
-from twofold.signals.images.inpaint import inpaint_image
-from twofold.signals.sensing.compressive_sensing import CompressiveSensing, measurements_needed
-from twofold.signals.sensing.phase_diagram import PhaseDiagram, donoho_tanner, phase_diagram
-from twofold.signals.sparse_coding.basis_pursuit import basis_pursuit, basis_pursuit_denoise
-from twofold.signals.sparse_coding.coherence import (
+from twofold.signals.bases import DCT, Fourier, Haar, Wavelet
+from twofold.signals.basis_pursuit import basis_pursuit, basis_pursuit_denoise
+from twofold.signals.coherence import (
     Certificate,
     babel,
     certify_recovery,
@@ -26,11 +11,21 @@ from twofold.signals.sparse_coding.coherence import (
     recovery_bound,
     rip_constant,
     rip_estimate,
+    sparsest_code,
 )
-from twofold.signals.sparse_coding.pursuits import matching_pursuit, orthogonal_matching_pursuit
-from twofold.signals.sparse_coding.sparse_coder import SparseCoder
-from twofold.signals.sparse_coding.sparsest import sparsest_code
-from twofold.signals.thresholding import denoise_signal, estimate_sigma
+from twofold.signals.compression import CompressedSignal, compress_signal, open_signal
+from twofold.signals.compressive_sensing import CompressiveSensing, measurements_needed
+from twofold.signals.dictionary import SparseCoder
+from twofold.signals.images.compress import CompressedImage, compress_image, open_image, rate_distortion
+from twofold.signals.images.denoise import denoise_image
+from twofold.signals.images.inpaint import inpaint_image
+from twofold.signals.ksvd import KSVD
+from twofold.signals.online_dictionary import OnlineDictionary
+from twofold.signals.overcomplete import Gabor, Shifted, Union
+from twofold.signals.pca_basis import PCABasis
+from twofold.signals.phase_diagram import PhaseDiagram, donoho_tanner, phase_diagram
+from twofold.signals.pursuits import matching_pursuit, orthogonal_matching_pursuit
+from twofold.signals.thresholding import denoise_signal, estimate_sigma, keep_largest, threshold
 
 __all__ = [
     "DCT",

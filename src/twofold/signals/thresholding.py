@@ -3,8 +3,11 @@
     y = x + σ g                 x signal or image   g white noise   Ψ an orthonormal basis
     x̂ = Ψᵀ threshold(Ψ y)       hard or soft, at σ √(2 log d), or where Stein's estimate of the risk is least
 
+In an orthonormal basis the squared error of the signal is the sum of the squares of what was taken away. With noise of
+1, the risk of a soft threshold E‖soft(c) − truth‖² is on average n − 2 #{|c| ≤ t} + Σ min(|c|, t)² (Stein).
 Cycle spinning does it to the signal moved by 0, 1, 2, ... steps, moves the results back, and takes their mean: errors
 that depend on where the signal lies in the grid of the wavelets average out.
+References: Donoho & Johnstone 1994, 1995.
 """
 
 from __future__ import annotations
@@ -18,16 +21,97 @@ import numpy as np
 
 from twofold.core.checks import InputError
 from twofold.core.progress import part, report, report_share_to
-from twofold.signals.bases.basis import Basis
-from twofold.signals.bases.pca_basis import PCABasis
-from twofold.signals.bases.thresholds import RULES, sure_level, threshold, universal_level
-from twofold.signals.bases.wavelet import Wavelet
+from twofold.signals.bases import Basis, Wavelet
+from twofold.signals.basis_pursuit import shrink
 from twofold.signals.images.channels import cast_values, check_image, split_channels
+from twofold.signals.pca_basis import PCABasis
 
+RULES = ("hard", "soft")
 NORMAL_MAD = 0.674_489_750_196_082  # median of |x| for a standard normal x
 SHIFTS = {1: 16, 2: 4}  # of cycle spinning with wavelets, along each axis
 MIRRORED_PIXELS = 32  # by which an image is continued on each side
 LEVELS = ("universal", "sure")
+
+
+def threshold(codes: Any, level: float, method: str = "hard") -> tuple[np.ndarray, float]:
+    """Coefficients below `level` in size set to zero, and the energy lost by it.
+
+    Parameters
+    ----------
+    codes : array
+        Coefficients, of one signal or of many.
+    level : float
+    method : {"hard", "soft"}, default="hard"
+        Whether the others stay as they are, or come nearer to zero by `level`.
+
+    Returns
+    -------
+    codes, lost : array, float
+        What is left, and Σ c² of what was taken away.
+
+    Examples
+    --------
+    >>> from twofold.signals import threshold
+    >>> threshold([3.0, -0.5, 0.1, -2.0], 1.0)
+    (array([ 3., -0.,  0., -2.]), 0.26)
+    >>> threshold([3.0, -0.5, 0.1, -2.0], 1.0, "soft")
+    (array([ 2., -0.,  0., -1.]), 2.26)
+    """
+    codes = np.asarray(codes)
+    if not level >= 0:
+        raise InputError(f"level={level!r}: a threshold is a number >= 0.")
+    if method not in RULES:
+        raise InputError(f'method="{method}": choose "hard" or "soft".')
+    if method == "hard":
+        return _keep(codes, np.abs(codes) >= level)
+    left = shrink(codes, level)
+    gone = (codes - left).astype(np.float64).ravel()
+    return left, float(gone @ gone)
+
+
+def universal_level(n: int) -> float:
+    """√(2 log n): the largest of n numbers of pure noise of 1 hardly ever exceeds it."""
+    return float(np.sqrt(2 * np.log(max(n, 1))))
+
+
+def sure_level(codes: np.ndarray) -> float:
+    """The soft threshold of least estimated risk, for coefficients with noise of 1; 0 to the universal level.
+
+    Where there is hardly more than noise the estimate is too rough to choose by, and the universal level is taken.
+    """
+    squares = np.sort(np.square(codes, dtype=np.float64).ravel())
+    n, most = len(squares), universal_level(codes.size)
+    if squares.sum() - n <= np.sqrt(n) * np.log2(max(n, 2)) ** 1.5:
+        return most
+    squares = np.concatenate([[0.0], squares[squares <= most**2]])  # the risk is least at a coefficient, or at 0
+    below = np.arange(len(squares))  # coefficients other than 0 up to each
+    risks = n - 2 * below + np.cumsum(squares) + (n - below) * squares
+    return float(np.sqrt(squares[np.argmin(risks)]))
+
+
+def keep_largest(codes: Any, n: int) -> tuple[np.ndarray, float]:
+    """The `n` coefficients that are largest in size, over all of the array, and the energy lost by dropping the rest.
+
+    Of equally large ones the first are kept.
+
+    Examples
+    --------
+    >>> from twofold.signals import keep_largest
+    >>> keep_largest([3.0, -0.5, 0.1, -2.0], 1)
+    (array([ 3., -0.,  0., -0.]), 4.26)
+    """
+    codes = np.asarray(codes)
+    if n < 0:
+        raise InputError(f"n={n!r}: keep 0 coefficients or more.")
+    order = np.argsort(-np.abs(codes), axis=None, kind="stable")
+    kept = np.zeros(codes.size, dtype=bool)
+    kept[order[:n]] = True
+    return _keep(codes, kept.reshape(codes.shape))
+
+
+def _keep(codes: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, float]:
+    dropped = codes[~kept].astype(np.float64)
+    return codes * kept, float(dropped @ dropped)
 
 
 def estimate_sigma(data: Any) -> float:

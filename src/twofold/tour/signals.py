@@ -9,12 +9,11 @@ from twofold.core.seeds import generator
 from twofold.metrics import psnr
 from twofold.plots.models.images import comparison_figure, paint_holes
 from twofold.plots.models.signals import bases_figure, compare_signals_figure
-from twofold.signals.bases.dct import DCT
-from twofold.signals.bases.thresholds import keep_largest
-from twofold.signals.bases.wavelet import Haar, Wavelet
+from twofold.signals.bases import DCT, Haar, Wavelet
+from twofold.signals.compressive_sensing import CompressiveSensing
 from twofold.signals.images.denoise import denoise_image
 from twofold.signals.images.inpaint import inpaint_image
-from twofold.signals.sensing.compressive_sensing import CompressiveSensing
+from twofold.signals.thresholding import keep_largest
 from twofold.tour.station import Part, Station
 
 COEFFICIENTS = 50  # of the heart's 1024 numbers

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-PHASE = "signals.sensing.phase_diagram:phase_diagram"
+PHASE = "signals.phase_diagram:phase_diagram"
 CURVE_POINTS = 100  # of the theory
 CELLS = Setting(
     "cells",

@@ -22,9 +22,9 @@ from twofold.plots.style import (
     show_percent,
     style,
 )
-from twofold.signals.bases.basis import Basis
-from twofold.signals.bases.thresholds import keep_largest
-from twofold.signals.sensing.phase_diagram import PhaseDiagram, donoho_tanner
+from twofold.signals.bases import Basis
+from twofold.signals.phase_diagram import PhaseDiagram, donoho_tanner
+from twofold.signals.thresholding import keep_largest
 
 MIN_ENERGY_LOST = 1e-5  # a smaller share is not drawn
 MAX_SIGNALS, ENLARGED_NUMBERS = 4, 400

@@ -20,7 +20,6 @@ from twofold.core.checks import InputError
 from twofold.core.progress import part, report_share_to
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed
-from twofold.signals.bases.thresholds import RULES
 from twofold.signals.images.channels import check_image, join_channels, split_channels
 from twofold.signals.images.patches import (
     check_patches,
@@ -33,8 +32,8 @@ from twofold.signals.images.patches import (
     take_patches,
     take_patches_at,
 )
-from twofold.signals.sparse_coding.pursuits import Coding, encode_rows, prepare_coding
-from twofold.signals.thresholding import Thresholding, check_sigma, estimate_noise
+from twofold.signals.pursuits import Coding, encode_rows, prepare_coding
+from twofold.signals.thresholding import RULES, Thresholding, check_sigma, estimate_noise
 
 RESIDUAL_OVER_NOISE, GAIN_PIXELS = 1.15, 64  # C: the allowed length of a residual over that of noise, for 64 pixels
 LAMBDA_SIGMA, MAX_LAMBDA = 30 / 255, 15.0  # λ σ over the spread of the values: 30 for 8 bits

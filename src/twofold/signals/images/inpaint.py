@@ -32,7 +32,7 @@ from twofold.signals.images.patches import (
     take_patches,
     take_patches_at,
 )
-from twofold.signals.sparse_coding.pursuits import Coding, encode_rows, prepare_coding
+from twofold.signals.pursuits import Coding, encode_rows, prepare_coding
 
 MIN_SEEN, MIN_SEEN_OF_QUARTER = 1 / 3, 1 / 4  # of a patch that is coded by its known pixels alone
 MAX_TRAINING_PATCHES = 20_000

@@ -20,7 +20,7 @@ from twofold.core.checks import InputError
 from twofold.core.data.blocks import Rows
 from twofold.core.engine.local import Engine
 from twofold.core.progress import part
-from twofold.signals.dictionaries.ksvd import KSVD
+from twofold.signals.ksvd import KSVD
 
 STRIPS_PER_REPORT = 16
 PLACES_PER_STRIP = 16_384  # about: 4 MB of patches of 8 x 8 in single precision

@@ -21,7 +21,7 @@ from twofold.core.data.sources import DenseSource, Source
 from twofold.core.engine.local import Engine, single_blas, stack_results
 from twofold.core.types import Table
 from twofold.kernels.omp import omp, omp_seen
-from twofold.signals.bases.basis import Basis
+from twofold.signals.bases import Basis
 
 MIN_NEW_PART = 1e-10, 1e-5  # of an atom's square that no chosen atom has, in double and single precision
 ROUNDING = 1e-14  # of a signal's length: a shorter residual is zero

@@ -26,8 +26,8 @@ from twofold.core.params import StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.kernels.ksvd import update_atoms, update_atoms_seen
-from twofold.signals.dictionaries.dictionary import LearnedDictionary, choose_size, drop_rounding, start_atoms
-from twofold.signals.sparse_coding.pursuits import cut_into_pieces, encode_all, prepare_coding
+from twofold.signals.dictionary import LearnedDictionary, choose_size, drop_rounding, start_atoms
+from twofold.signals.pursuits import cut_into_pieces, encode_all, prepare_coding
 
 TWIN_COSINE = 0.99  # of two atoms, from which one is replaced
 MAX_REPEATED_SWEEPS = 5  # until the error is lower again

@@ -29,7 +29,7 @@ from twofold.core.checks import InputError
 from twofold.core.progress import part, report_share_to
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed
-from twofold.signals.sparse_coding.pursuits import orthogonal_matching_pursuit
+from twofold.signals.pursuits import orthogonal_matching_pursuit
 
 SIGNALS_PER_MATRIX = 20
 MAX_DEVIATIONS = 37.0  # standard deviations; beyond, a normal density is 0 in double precision

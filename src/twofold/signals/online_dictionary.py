@@ -30,14 +30,14 @@ from twofold.core.params import Interval
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.kernels import ksvd
-from twofold.signals.dictionaries.dictionary import (
+from twofold.signals.dictionary import (
     LearnedDictionary,
     choose_size,
     drop_rounding,
     normalize_atoms,
     start_atoms,
 )
-from twofold.signals.sparse_coding.pursuits import Coding, cut_into_pieces, encode_rows, prepare_coding
+from twofold.signals.pursuits import Coding, cut_into_pieces, encode_rows, prepare_coding
 
 MIN_USE = 1e-12  # of the largest Σu²: an atom with less is not used
 FADING_POWER = 6.0  # the t-th batch multiplies the sums before it by (1 − 1/t)^FADING_POWER

@@ -1,1 +1,0 @@
-"""Bases: transforms that are never written out as matrices."""

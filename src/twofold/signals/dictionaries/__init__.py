@@ -1,1 +1,0 @@
-"""Dictionaries learned from signals."""

@@ -1,1 +1,0 @@
-"""Compressive sensing."""

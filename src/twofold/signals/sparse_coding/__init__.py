@@ -1,1 +1,0 @@
-"""Sparse codes over a given dictionary."""
