@@ -394,11 +394,8 @@ def compress(
         with doing("comparing with WebP and JPEG 2000"):
             files = {ending: make_standard_file(ending, values, best.size) for ending in STANDARDS}
         own = {"standards": {ending: file for ending, file in files.items() if file}}
-        noun, bits, units = (
-            "image",
-            {"bits_per_pixel": best.bits_per_pixel},
-            before.pixels.shape[0] * before.pixels.shape[1],
-        )
+        h, w = before.pixels.shape[:2]
+        noun, bits, units = "image", {"bits_per_pixel": best.bits_per_pixel}, h * w
         baseline = {"method": "the pixels alone", "bytes": raw, "bits_per_pixel": best.bits_per_pixel * raw / best.size}
     what = f"bytes of the file, and PSNR in dB of the {noun} in it"
     answer: Any = SignalCompression if isinstance(before, Recording) else Compression

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.optim.adam import adam as optimize
 
+Many = list[Tensor]
 ADAM: dict[str, Any] = {"amsgrad": False, "maximize": False}
 
 
@@ -28,23 +29,13 @@ class Documented:
         return torch.autograd.grad(loss, parameters, start)
 
     @staticmethod
-    def adam(
-        parameters: list[Tensor],
-        gradients: list[Tensor],
-        m: list[Tensor],
-        s: list[Tensor],
-        steps: Tensor,
-        decoupled: bool,
-        **options: Any,
-    ) -> None:
-        """Move the parameters and their two memories; `steps` counts the steps, this one included.
+    def adam(theta: Many, g: Many, m: Many, s: Many, steps: Tensor, decoupled: bool, **options: Any) -> None:
+        """Move the parameters θ and their two memories; `steps` counts the steps, this one included.
 
         The decay is the gradient's, or the weights' own if it is `decoupled`.
         """
-        before = [steps - 1 for _ in gradients]  # torch counts in these, one for each parameter
-        optimize(
-            parameters, gradients, m, s, [], before, fused=True, decoupled_weight_decay=decoupled, **ADAM, **options
-        )
+        before = [steps - 1 for _ in g]  # torch counts in these, one for each parameter
+        optimize(theta, g, m, s, [], before, fused=True, decoupled_weight_decay=decoupled, **ADAM, **options)
 
 
 class Private(Documented):
@@ -56,17 +47,9 @@ class Private(Documented):
         return run((loss,), (start,), False, False, tuple(parameters), False, accumulate_grad=False)
 
     @staticmethod
-    def adam(
-        parameters: list[Tensor],
-        gradients: list[Tensor],
-        m: list[Tensor],
-        s: list[Tensor],
-        steps: Tensor,
-        decoupled: bool,
-        **options: Any,
-    ) -> None:
+    def adam(theta: Many, g: Many, m: Many, s: Many, steps: Tensor, decoupled: bool, **options: Any) -> None:
         kernel = torch._fused_adamw_ if decoupled else torch._fused_adam_
-        kernel(parameters, gradients, m, s, [], [steps] * len(gradients), **ADAM, **options)
+        kernel(theta, g, m, s, [], [steps] * len(g), **ADAM, **options)
 
 
 def run_trial(way: type[Documented]) -> list[float]:

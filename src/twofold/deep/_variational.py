@@ -14,7 +14,7 @@ import math
 import warnings
 import zlib
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -130,8 +130,6 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageModel)
         "n_draws": [Interval(Integral, 1, None, closed="left")],
     }
     _fitted: ClassVar[dict[str, str]] = {"latent_kl_": "k", "active_": "k"}
-    latent_kl_: np.ndarray = field(init=False)
-    active_: np.ndarray = field(init=False)
     # parameters that some have, and the others at these values
     gradient = "reparameterized"
     output = "bernoulli"

@@ -9,7 +9,7 @@ References: Hinton & Salakhutdinov 2006; Vincent et al. 2008 (denoising).
 from __future__ import annotations
 
 import copy
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar
@@ -150,8 +150,6 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
         "noise": [Interval(Real, 0, None, closed="left")],
     }
     _heldout_unit = SQUARED
-    columns_: np.ndarray = field(init=False)
-
     n_components: int = 2
     _: KW_ONLY
     hidden_layer_sizes: tuple[int, ...] = (512, 256)

@@ -11,7 +11,7 @@ References: Rumelhart, Hinton & Williams 1986; Srivastava et al. 2014 (dropout).
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -63,13 +63,6 @@ class MLP(Supervised):
         "dropout": [Interval(Real, 0, 1, closed="left")],
     }
 
-    columns_: np.ndarray = field(init=False)
-    loss_curve_: list[float] = field(init=False)
-    best_loss_: float | None = field(init=False)
-    validation_scores_: list[float] | None = field(init=False)
-    best_validation_score_: float | None = field(init=False)
-    t_: int = field(init=False)
-
     _: KW_ONLY
     alpha: float = 1e-4
     learning_rate_init: float = 3e-3
@@ -107,12 +100,14 @@ class MLP(Supervised):
 
     def _record(self, end: State, continues: bool, n_rows: int) -> None:
         """Add the history of this fit to that of the fits before."""
-        curve, scores, read = (self.loss_curve_, self.validation_scores_, self.t_) if continues else ([], None, 0)
+        before = vars(self) if continues else {"loss_curve_": [], "validation_scores_": None, "t_": 0}
+        curve, scores, read = (before[name] for name in ("loss_curve_", "validation_scores_", "t_"))
         held = "validation" in self.history_
-        self.loss_curve_ = [*curve, *self.history_["objective"]]
-        self.validation_scores_ = [*(scores or []), *self.history_["validation"]] if held else None
-        self.best_validation_score_, self.best_loss_ = (-end.best, None) if held else (None, end.best)
-        self.t_ = read + (0 if self.solver == "lbfgs" else self.n_iter_ * n_rows)
+        self.loss_curve_: list[float] = [*curve, *self.history_["objective"]]
+        self.validation_scores_: list[float] | None = [*(scores or []), *self.history_["validation"]] if held else None
+        self.best_validation_score_: float | None = -end.best if held else None
+        self.best_loss_: float | None = None if held else end.best
+        self.t_: int = read + (0 if self.solver == "lbfgs" else self.n_iter_ * n_rows)
         self._end = end._replace(weights=NO_WEIGHTS, kept=NO_WEIGHTS)
 
     def _previous_fit(self, once: bool) -> PreviousFit:
@@ -333,8 +328,6 @@ n_outputs_, t_, columns_, weights_, module_, history_, n_iter_, converged_
     """
 
     _parameter_constraints: ClassVar[dict] = {"loss": [StrOptions({"squared_error", "poisson"})]}
-    target_shape_: tuple[int, ...] = field(init=False)
-
     loss: str = "squared_error"
     hidden_layer_sizes: int | tuple[int, ...] = (128,)
     activation: str = "relu"
@@ -368,7 +361,8 @@ n_outputs_, t_, columns_, weights_, module_, history_, n_iter_, converged_
             )
         if continues and y.shape[1:] != self.target_shape_:
             raise InputError(f"y has rows of shape {y.shape[1:]}; those of the last fit were {self.target_shape_}.")
-        self.target_shape_, self.n_outputs_ = y.shape[1:], math.prod(y.shape[1:])
+        self.target_shape_: tuple[int, ...] = y.shape[1:]
+        self.n_outputs_ = math.prod(self.target_shape_)
         self._fit(X, y, sample_weight, blocks, rows, y.reshape(len(y), -1), once)
         return self
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -224,8 +224,6 @@ class PixelCNN(DensityMixin, ImageModel):
         "reach": [Interval(Integral, 1, None, closed="left")],
         "levels": [None, Interval(Integral, 2, 256, closed="both")],
     }
-    levels_: int = field(init=False)
-
     channels: int = 32
     _: KW_ONLY
     n_layers: int = 4

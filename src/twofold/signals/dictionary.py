@@ -6,6 +6,7 @@ X ≈ U D    X (n,d) signals   U (n,k) sparse codes   D (k,d) atoms of length 1
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -19,7 +20,7 @@ from twofold.core.estimator import Model, fitting
 from twofold.core.heldout import SQUARED, Split, square_costs
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator
-from twofold.core.types import Table
+from twofold.core.types import Seed, Table
 from twofold.signals.bases import DCT
 from twofold.signals.pursuits import Coding, check_atoms, encode_rows, prepare_coding
 
@@ -69,12 +70,20 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         return -0.5 * float(self._rowwise(_square_errors, X, self.components_, *encoder).mean())
 
 
+@dataclass(eq=False, repr=False)
 class LearnedDictionary(Dictionary):
     """A dictionary whose atoms are learned: the base of :class:`KSVD` and :class:`OnlineDictionary`."""
 
-    n_nonzero: int | None
-    error: float | None
-    relative_error: float | None
+    n_components: int | None = None
+    _: KW_ONLY
+    n_nonzero: int | None = None
+    error: float | None = None
+    relative_error: float | None = None
+    init: Any = "samples"
+    tol: float = 1e-4
+    max_iter: int = 50
+    random_state: Seed = None
+
     _allow_sparse: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [None, Interval(Integral, 1, None, closed="left")],

@@ -11,6 +11,7 @@ Codes that are better than those of the pursuit are not kept, since atoms that n
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from twofold.core.estimator import fitting
 from twofold.core.numerics.extrapolation import DRAWS, SMALL, choose_start
 from twofold.core.params import StrOptions
 from twofold.core.seeds import generator, seed_of
-from twofold.core.types import Seed, Table, Weights
+from twofold.core.types import Table, Weights
 from twofold.kernels.ksvd import update_atoms, update_atoms_seen
 from twofold.signals.dictionary import LearnedDictionary, choose_size, drop_rounding, start_atoms
 from twofold.signals.pursuits import cut_into_pieces, encode_all, prepare_coding
@@ -120,6 +121,7 @@ def replace_unused(D: np.ndarray, R: np.ndarray, X: np.ndarray, codes: sparse.cs
     return D
 
 
+@dataclass(eq=False, repr=False)
 class KSVD(LearnedDictionary):
     """A dictionary that makes given signals sparse: ``X ≈ codes @ components_`` with few numbers a code.
 
@@ -185,28 +187,8 @@ class KSVD(LearnedDictionary):
         "solver": [StrOptions({"approximate", "exact"})],
     }
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        n_nonzero: int | None = None,
-        error: float | None = None,
-        relative_error: float | None = None,
-        solver: str = "approximate",
-        init: Any = "samples",
-        tol: float = 1e-4,
-        max_iter: int = 50,
-        random_state: Seed = None,
-    ):
-        self.n_components = n_components
-        self.n_nonzero = n_nonzero
-        self.error = error
-        self.relative_error = relative_error
-        self.solver = solver
-        self.init = init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
+    _: KW_ONLY
+    solver: str = "approximate"
 
     @fitting
     def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> KSVD:

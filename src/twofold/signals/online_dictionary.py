@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
@@ -28,7 +29,7 @@ from twofold.core.engine.local import Engine, add, engine_for, fingerprint, sing
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval
 from twofold.core.seeds import generator, seed_of
-from twofold.core.types import Seed, Table, Weights
+from twofold.core.types import Table, Weights
 from twofold.kernels import ksvd
 from twofold.signals.dictionary import (
     LearnedDictionary,
@@ -181,6 +182,7 @@ def draw_signals(blocks: Blocks, w: np.ndarray | None, k: int, seed: int) -> np.
     return np.concatenate(engine.gather(engine.map(_pick_signals, blocks, inside)))
 
 
+@dataclass(eq=False, repr=False)
 class OnlineDictionary(LearnedDictionary):
     """A dictionary that makes signals sparse, learned from mini-batches: ``X ≈ codes @ components_``.
 
@@ -234,7 +236,6 @@ class OnlineDictionary(LearnedDictionary):
     True
     """
 
-    history_: dict
     _fitted: ClassVar[dict[str, str]] = {
         "components_": "k d",
         "code_sums_": "k k",
@@ -246,28 +247,9 @@ class OnlineDictionary(LearnedDictionary):
         "batch_size": [Interval(Integral, 1, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        n_nonzero: int | None = None,
-        error: float | None = None,
-        relative_error: float | None = None,
-        init: Any = "samples",
-        batch_size: int = 512,
-        tol: float = 1e-3,
-        max_iter: int = 50,
-        random_state: Seed = None,
-    ):
-        self.n_components = n_components
-        self.n_nonzero = n_nonzero
-        self.error = error
-        self.relative_error = relative_error
-        self.init = init
-        self.batch_size = batch_size
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
+    _: KW_ONLY
+    batch_size: int = 512
+    tol: float = 1e-3
 
     @fitting
     def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> OnlineDictionary:
@@ -303,7 +285,7 @@ class OnlineDictionary(LearnedDictionary):
             setattr(self, name, value)
         spent = (history["seconds"][-1] if t else 0.0) + time.perf_counter() - began
         row = {"objective": swept.objective, "seconds": spent}
-        self.history_ = {name: [*history[name], value] for name, value in row.items()}
+        self.history_: dict = {name: [*history[name], value] for name, value in row.items()}
         self.n_iter_, self.converged_ = t + 1, False
         return self
 
