@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from scipy.signal import convolve2d, correlate2d
 from sklearn.linear_model import LogisticRegression
 
-from twofold import CNNClassifier, InputError
+from twofold import CNNClassifier
 
 QUICK = {"learning_rate_init": 5e-3, "batch_size": 32, "max_iter": 5, "random_state": 0}
 
@@ -95,17 +94,6 @@ def test_pooling_one_is_none_and_large_kernels_keep_the_size(bars):
     assert tiny(pooling=9).fit(X, y).weights_["dense.0.weight"].shape == (8, 4)
 
 
-def test_dropout_is_silent_only_in_training(bars):
-    X, y = bars
-    model = tiny(dropout=0.5).fit(X, y)
-    assert np.array_equal(model.decision_function(X), model.decision_function(X))
-    pixels = torch.from_numpy(model._read_images(X)[1])
-    model.module_.train()
-    with torch.no_grad():
-        assert not torch.equal(model.module_(pixels), model.module_(pixels))
-    model.module_.eval()
-
-
 def test_a_weight_of_zero_is_no_picture(bars):
     X, y = bars
     weights = np.where(np.arange(300) < 150, 0.0, 1.0)
@@ -122,42 +110,10 @@ def test_the_objective_is_the_cross_entropy(bars):
     assert model.history_["objective"][0] == pytest.approx(expected, rel=1e-5)
 
 
-def test_wrong_parameters_are_named(bars):
-    X, y = bars
-    with pytest.raises(InputError, match="channels"):
-        tiny(channels=(0,)).fit(X, y)
-    with pytest.raises(InputError, match="kernel_size=4"):
-        tiny(kernel_size=4).fit(X, y)
-    with pytest.raises(ValueError, match="pooling"):
-        tiny(pooling=0).fit(X, y)
-    with pytest.raises(InputError, match="fitted to"):
-        tiny().fit(X, y).predict(X[:, :5])
-
-
-# ---- convolution ---------------------------------------------------------------------------------------------------
-
-
-def first_layer(fitted):
-    """The kernels (o,h,w) of the first layer, and the layer itself without its bias."""
-    layer = fitted.module_.layers[0]
-    kernels = layer.weight.detach()[:, 0].double()
-    return kernels, lambda a: F.conv2d(a[None, None], kernels[:, None], padding=1)[0]
-
-
-def test_a_convolution_layer_correlates(fitted):
-    """Σ K(u) a(i + u) is correlation; convolution, Σ K(u) a(i − u), is the same with the kernel turned round."""
-    kernels, layer = first_layer(fitted)
-    picture = torch.rand(9, 7, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    out = layer(picture)
-    for o, kernel in enumerate(kernels.numpy()):
-        np.testing.assert_allclose(out[o], correlate2d(picture.numpy(), kernel, mode="same"), atol=1e-12)
-        np.testing.assert_allclose(out[o], convolve2d(picture.numpy(), kernel[::-1, ::-1], mode="same"), atol=1e-12)
-
-
-def test_what_is_shifted_comes_out_shifted(fitted):
-    """Away from the border, the layer of a shifted picture is the shifted layer of the picture."""
-    _, layer = first_layer(fitted)
-    picture = torch.zeros(12, 12, dtype=torch.float64)
-    picture[3:6, 2:6] = torch.rand(3, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    moved = torch.roll(picture, (3, 4), dims=(0, 1))
-    torch.testing.assert_close(layer(moved), torch.roll(layer(picture), (3, 4), dims=(1, 2)))
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"channels": (0,)}, "channels"), ({"kernel_size": 4}, "kernel_size=4"), ({"pooling": 0}, "pooling")],
+)
+def test_wrong_parameters_are_named(bars, changes, message):
+    with pytest.raises(ValueError, match=message):
+        tiny(**changes).fit(*bars)

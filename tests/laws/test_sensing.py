@@ -207,28 +207,32 @@ def test_a_quarter_is_measured_unless_said():
     assert CompressiveSensing().fit(np.zeros((3, 10, 9))).shape_ == (10, 9)
 
 
+def fitted():
+    return CompressiveSensing(5, random_state=0).fit(np.zeros(10))
+
+
 @pytest.mark.parametrize(
     "call, word",
     [
         (lambda: CompressiveSensing(20).fit(np.zeros(10)), "n_measurements=20"),
-        (lambda: CompressiveSensing(kind="no").fit(np.zeros(10)), "kind"),
         (lambda: CompressiveSensing(basis=Wavelet(2)).fit(np.zeros(10)), "shape"),
         (lambda: CompressiveSensing().fit(np.zeros((1000, 1000))), "hadamard"),
-        (lambda: CompressiveSensing(5).fit(np.zeros(10)).measure(np.zeros(9)), r"X has shape \(9,\)"),
-        (lambda: CompressiveSensing(5).fit(np.zeros(10)).recover(np.zeros(6)), "y has shape"),
-        (lambda: CompressiveSensing(5).fit(np.zeros(10)).recover([0, 1, np.nan, 0, 0]), r"y\[2\] is nan"),
-        (lambda: CompressiveSensing(5).fit(np.zeros(10)).recover(np.zeros(5), sigma=-1), "sigma=-1"),
+        (lambda: fitted().measure(np.zeros(9)), r"X has shape \(9,\)"),
+        (lambda: fitted().recover(np.zeros(6)), "y has shape"),
+        (lambda: fitted().recover([0, 1, np.nan, 0, 0]), r"y\[2\] is nan"),
+        (lambda: fitted().recover(np.zeros(5), sigma=-1), "sigma=-1"),
+        (lambda: fitted().recover(np.zeros(5), method="lasso"), "basis_pursuit, omp"),
+        (lambda: fitted().recover(np.zeros(5), n_nonzero=3), "omp"),
+        (
+            lambda: fitted().recover(np.zeros(5), n_nonzero=0, method="omp"),
+            "n_nonzero=0",
+        ),
         (lambda: measurements_needed(5, 4), "K=5"),
     ],
 )
 def test_bad_input_is_named(call, word):
-    with pytest.raises(ValueError, match=word):
+    with pytest.raises(InputError, match=word):
         call()
-
-
-def test_errors_are_ours():
-    with pytest.raises(InputError):
-        CompressiveSensing(20).fit(np.zeros(10))
 
 
 # --- how many ---------------------------------------------------------------------------------------------------
@@ -255,9 +259,9 @@ def test_so_many_are_needed(K):
     assert recovered == [4, 0]
 
 
-@pytest.mark.parametrize("method", ["omp", "matching_pursuit", "basis_pursuit"])
+@pytest.mark.parametrize("method", ["omp", "matching_pursuit"])
 @pytest.mark.parametrize("kind", ["gaussian", "hadamard"])
-def test_every_method_recovers_what_is_sparse(kind, method):
+def test_pursuits_recover_what_is_sparse(kind, method):
     c = np.zeros(120)
     c[[4, 30, 77]] = [3.0, -2.0, 1.5]
     x = DCT().synthesize(c)
@@ -267,17 +271,5 @@ def test_every_method_recovers_what_is_sparse(kind, method):
     noisy = y + 0.01 * np.random.default_rng(0).normal(size=60)
     error = np.linalg.norm(sensing.recover(noisy, sigma=0.01, method=method) - x)
     assert error < 0.1 * np.linalg.norm(x)
-    if method != "basis_pursuit":
-        one = DCT().analyze(sensing.recover(y, method=method, n_nonzero=1))
-        assert np.count_nonzero(np.abs(one) > 1e-9) == 1
-
-
-def test_methods_that_do_not_fit_are_refused():
-    sensing = CompressiveSensing(20, random_state=0).fit(np.zeros(50))
-    for options, message in (
-        ({"method": "lasso"}, "basis_pursuit, omp"),
-        ({"n_nonzero": 3}, "omp"),
-        ({"n_nonzero": 0, "method": "omp"}, "n_nonzero=0"),
-    ):
-        with pytest.raises(InputError, match=message):
-            sensing.recover(np.zeros(20), **options)
+    one = DCT().analyze(sensing.recover(y, method=method, n_nonzero=1))
+    assert np.count_nonzero(np.abs(one) > 1e-9) == 1

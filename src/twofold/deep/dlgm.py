@@ -22,9 +22,8 @@ from torch import Tensor, nn
 
 from twofold.core.checks import InputError
 from twofold.core.params import Interval, StrOptions
-from twofold.deep._gaussians import Diagonal, Posterior, Stacked, count_numbers, read_posterior
 from twofold.deep._network import build_dense, check_layer_sizes, init_weights
-from twofold.deep._variational import Coder, Variational
+from twofold.deep._variational import Coder, Diagonal, Posterior, Stacked, Variational, count_numbers, read_posterior
 
 
 class Layers(Coder):

@@ -18,9 +18,8 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 
 from twofold.core.params import StrOptions
-from twofold.deep._gaussians import Posterior, count_numbers, read_posterior
 from twofold.deep._network import ACTIVATIONS, build_dense, init_weights
-from twofold.deep._variational import Coder, Variational
+from twofold.deep._variational import Coder, Posterior, Variational, count_numbers, read_posterior
 
 HIDDEN = {"dense": (500, 500), "convolutional": (32, 64)}
 
