@@ -37,14 +37,6 @@ MIN_ROWS = 20  # below, nothing can be set aside
 MAX_HELD_OUT = 10_000
 
 
-def find_class(name: str) -> Any:
-    """The class of that name; without torch, an error of one line."""
-    try:
-        return getattr(twofold, name)
-    except ImportError as error:
-        raise InputError(f"training needs torch, which is not installed: {str(error).split(': ')[-1]}") from None
-
-
 @dataclass
 class Data:
     """Rows or images, and what is to be predicted, if anything."""
@@ -386,14 +378,16 @@ def train(
         raise InputError(f"{found.source} has {n} rows; {MIN_ROWS} are needed to learn from some and test on others.")
     with doing("loading torch"):
         chosen = KINDS[kind] if found.has_classes else REGRESSION
-        model = find_class(chosen.model)(random_state=seed)
+        try:
+            model = getattr(twofold, chosen.model)(random_state=seed)
+        except ImportError as error:
+            raise InputError(f"training needs torch, which is not installed: {str(error).split(': ')[-1]}") from None
         from twofold.core.seeds import generator
 
     held, kept = np.split(generator(seed, 7).permutation(n), [min(max(n // 10, 2), MAX_HELD_OUT)])
     notes.append(f"{len(held):,} of {n:,} are set aside for the test, drawn by ⟨seed={seed}⟩")
-    model.set_params(
-        **({"max_iter": epochs} if epochs else {}), **({"n_components": n_components} if n_components else {})
-    )
+    asked = {"max_iter": epochs, "n_components": n_components}
+    model.set_params(**{name: value for name, value in asked.items() if value})
     if kind == "dlgm":
         notes.append(f"numbers in a code, from the top layer down: {', '.join(map(str, model.n_components))}")
     with warnings_as_notes(notes):

@@ -177,7 +177,9 @@ class Classifier(ClassifierMixin, Supervised):
         continues = self._continues(once)
         blocks, rows, y = self._read_both(X, y, reset=not continues)
         found = np.arange(y.shape[1]) if y.ndim == 2 else np.unique(y)
-        many = y.ndim == 2 and not _is_shares(y)
+        shares = y.ndim == 2 and type_of_target(y) != "multilabel-indicator"
+        shares = shares and bool(np.allclose(y.sum(axis=1), 1, rtol=0, atol=1e-6))  # of classes that exclude each other
+        many = y.ndim == 2 and not shares
         if not continues:
             self.classes_ = found if classes is None or many else np.unique(classes)
             self.n_outputs_ = 1 if len(self.classes_) == 2 and y.ndim == 1 else len(self.classes_)
@@ -266,11 +268,6 @@ class Classifier(ClassifierMixin, Supervised):
         if self._many_labels:
             return (out > 0).astype(int)
         return self.classes_[(out > 0).astype(int) if out.ndim == 1 else out.argmax(axis=1)]
-
-
-def _is_shares(y: np.ndarray) -> bool:
-    """True if the rows of a table are probabilities of classes that exclude each other."""
-    return type_of_target(y) != "multilabel-indicator" and bool(np.allclose(y.sum(axis=1), 1, rtol=0, atol=1e-6))
 
 
 def count_columns(y: Any) -> int:

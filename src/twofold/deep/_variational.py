@@ -43,11 +43,6 @@ DRAWS_AT_ONCE = 8  # codes of a row that go through the generator together
 MAX_ROWS_FOR_CODE_USE = 10_000  # about, from which the use of the code is judged
 
 
-def log_standard(z: Tensor) -> Tensor:
-    """log N(z; 0, I) over the last axis."""
-    return -0.5 * (z.square().sum(-1) + LOG_2PI * z.shape[-1])
-
-
 # ---- posteriors ----------------------------------------------------------------------------------------------------
 
 
@@ -252,15 +247,13 @@ class Gaussian(nn.Module):
         """log p(x|a) of each image (n,)."""
         squares, variance = (x - self.mean(a)).square(), self.variance()
         if self.training and self.given is None:
-            self._follow(squares.detach())
+            left = squares.detach().mean(0) if self.share.numel() > 1 else squares.detach().mean().reshape(1, 1, 1)
+            self.share.lerp_(
+                left / self.spread.square(), 0.05
+            )  # the mean square of the residuals over the last batches
         volume = variance.log().expand_as(self.offset).sum()
         volume = volume + self.offset.numel() * (LOG_2PI + 2 * math.log(self.unit))
         return -0.5 * ((squares / variance).flatten(1).sum(1) + volume)
-
-    def _follow(self, squares: Tensor) -> None:
-        """Set the noise to the mean square of the residuals over the last batches."""
-        left = squares.mean(0) if self.share.numel() > 1 else squares.mean().reshape(1, 1, 1)
-        self.share.lerp_(left / self.spread.square(), 0.05)
 
     def mean(self, a: Tensor) -> Tensor:
         return self.offset + self.spread * a
@@ -518,4 +511,5 @@ def compute_log_weights(module: Coder, x: Tensor, keys: list[int], n_draws: int)
         noise = torch.stack([torch.randn(s, k, generator=g.manual_seed(zlib.crc32(place, key))) for key in keys], dim=1)
         z = q.draw(noise.to(x.device))  # (s,n,k)
         there = module.log_density(x.repeat(s, 1, 1, 1), z.reshape(s * n, k)).reshape(s, n)
-        yield (there + log_standard(z) - q.log_density(z)).double().T
+        prior = -0.5 * (z.square().sum(-1) + LOG_2PI * k)  # log p(z)
+        yield (there + prior - q.log_density(z)).double().T

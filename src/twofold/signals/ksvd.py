@@ -64,9 +64,6 @@ class Signals(NamedTuple):
         root = self.root.astype(rows.dtype) ** power
         return sparse.csr_array(sparse.diags_array(root) @ rows) if sparse.issparse(rows) else root[:, None] * rows
 
-    def mean_code_length(self, indptr: np.ndarray) -> float:
-        return float(np.average(np.diff(indptr), weights=None if self.root is None else self.root**2))
-
 
 def encode(s: Signals, D: np.ndarray) -> sparse.csr_array:
     """Codes of all signals; weights do not matter to them."""
@@ -234,7 +231,8 @@ class KSVD(LearnedDictionary):
     def _sweep(self, s: Signals, state: State) -> loop.Sweep:
         new = self._update(s, encode(s, state.D), state)
         if self._by_error:
-            return loop.Sweep(new, s.mean_code_length(new.indptr), {"error": new.error})
+            w = None if s.root is None else s.root**2
+            return loop.Sweep(new, float(np.average(np.diff(new.indptr), weights=w)), {"error": new.error})
         for _ in range(MAX_REPEATED_SWEEPS):
             if new.error <= state.error:
                 break

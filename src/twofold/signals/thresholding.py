@@ -287,18 +287,15 @@ class Thresholding:
         moves = list(itertools.product(*(range(min(self.shifts, n)) for n in X.shape)))
         for i, move in enumerate(moves):
             codes = self.basis.analyze(np.roll(X - middle, move, axes)[None])[0] / sigma
-            moved = self.basis.synthesize(sigma * self._threshold(codes, bands)[None])[0]
+            for some, level in self._choose_levels(codes, bands):
+                codes[some] = threshold(codes[some], level, self.method)[0]
+            moved = self.basis.synthesize(sigma * codes[None])[0]
             total += np.roll(moved, [-m for m in move], axes)
             report(i + 1, len(moves))
         return (total / len(moves) + middle).astype(X.dtype)
 
-    def _threshold(self, C: np.ndarray, bands: np.ndarray) -> np.ndarray:
-        """Coefficients with noise of 1, thresholded in place; those of band 0 stay."""
-        for some, level in self._choose_levels(C, bands):
-            C[some] = threshold(C[some], level, self.method)[0]
-        return C
-
     def _choose_levels(self, C: np.ndarray, bands: np.ndarray) -> Iterator[tuple[np.ndarray, float]]:
+        """Coefficients with noise of 1 that are thresholded together, and where; those of band 0 stay."""
         if self.level != "sure":
             yield bands > 0, universal_level(C.size) if self.level == "universal" else float(self.level)
             return

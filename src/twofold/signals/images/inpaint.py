@@ -234,7 +234,8 @@ def _smooth(X: np.ndarray, missing: np.ndarray, tension: float) -> np.ndarray:
     if n == 0:
         return X
     h, w = X.shape
-    total, count = (_sum_fours(np.pad(A, ((0, h % 2), (0, w % 2)))) for A in (X, ~missing))
+    fours = (np.pad(A, ((0, h % 2), (0, w % 2))).reshape(-(-h // 2), 2, -(-w // 2), 2) for A in (X, ~missing))
+    total, count = (A.sum(axis=(1, 3)) for A in fours)
     half = _smooth(total / np.maximum(count, 1), count == 0, 4 * tension)
     start = _double_rows(_double_rows(half).T).T[:h, :w]
 
@@ -262,11 +263,6 @@ def _apply_laplacian(X: np.ndarray) -> np.ndarray:
     out[:, :-1] += across
     out[:, 1:] -= across
     return out
-
-
-def _sum_fours(A: np.ndarray) -> np.ndarray:
-    """Sums of blocks of two by two."""
-    return A.reshape(A.shape[0] // 2, 2, A.shape[1] // 2, 2).sum(axis=(1, 3))
 
 
 def _double_rows(A: np.ndarray) -> np.ndarray:
