@@ -107,6 +107,15 @@ def test_without_a_column_that_varies_the_classes_have_their_shares():
     np.testing.assert_array_equal(model.predict_proba(-X), model.predict_proba(X))
 
 
+def test_a_weight_of_zero_is_no_row(table):
+    X, y = table
+    wrong = y.copy()
+    wrong[900:] = 0
+    w = np.where(np.arange(len(X)) < 900, 1.0, 0.0)
+    model = MLPClassifier((32,), max_iter=15, random_state=0).fit(X, wrong, sample_weight=w)
+    assert model.score(X[900:], y[900:]) > 0.8
+
+
 def test_targets_keep_their_shape():
     X = np.linspace(0, 1, 20)[:, None]
     for y in (X[:, 0], X, np.hstack([X, -X])):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -101,6 +102,15 @@ def test_rows_and_images_are_the_same(network, digits, labels):
     assert network.set_params(image_shape=(4, 16)).fit(rows, y).image_shape_ == (4, 16)
     with pytest.raises(InputError, match="image_shape"):
         network.set_params(image_shape=(5, 9)).fit(rows, y)
+
+
+@pytest.mark.parametrize("network", [MLPClassifier((32,), dropout=0.5), CNNClassifier((4,), dropout=0.5)], ids=repr)
+def test_dropout_is_for_training_alone(network, digits, labels):
+    model = network.set_params(max_iter=1, random_state=0).fit(digits[:100], labels[:100])
+    x = torch.from_numpy(model._inputs(digits[:100])[1])
+    still = model.module_(x)
+    assert torch.equal(model.module_(x), still)
+    assert not torch.equal(model.module_.train()(x), still)
 
 
 @pytest.mark.parametrize("network", [GAN(2, **LAYER), VAE(2, **LAYER), PixelCNN(2, n_layers=1)], ids=repr)

@@ -91,23 +91,24 @@ def test_a_solver_follows_its_formula(rule, way):
     np.testing.assert_allclose(way(rule), by_formula(rule), rtol=1e-6)
 
 
-@pytest.mark.parametrize("loss", ["as it is", "transposed", "broadcast"])
+SLOPE = torch.arange(12.0).reshape(3, 4) - 5
+
+
+@pytest.mark.parametrize(
+    ("loss", "slope"),
+    [
+        (lambda theta: (theta * SLOPE).sum(), SLOPE),
+        (lambda theta: (theta.t() * SLOPE.t().contiguous()).sum(), SLOPE),  # a gradient that is transposed in memory
+        (lambda theta: 2 * theta.sum(), torch.full((3, 4), 2.0)),  # one that is broadcast
+    ],
+)
 @pytest.mark.parametrize("rule", SOLVERS)
-def test_the_layout_of_a_gradient_in_memory_plays_no_part(rule, loss):
-    """Differentiation gives some gradients transposed or broadcast in memory, which fused kernels do not ask about."""
-    theta, slope = torch.zeros(3, 4, requires_grad=True), torch.arange(12.0).reshape(3, 4) - 5
-    if loss == "broadcast":
-        slope = torch.full((3, 4), 2.0)
-    given = {
-        "as it is": lambda: (theta * slope).sum(),
-        "transposed": lambda: (theta.t() * slope.t().contiguous()).sum(),
-        "broadcast": lambda: 2 * theta.sum(),
-    }[loss]
-    mover = make(rule, [theta])
-    reference = torch.zeros(12, requires_grad=True)
-    other = make(rule, [reference])
+def test_the_layout_of_a_gradient_in_memory_plays_no_part(rule, loss, slope):
+    """Fused kernels do not ask about it."""
+    theta, reference = torch.zeros(3, 4, requires_grad=True), torch.zeros(12, requires_grad=True)
+    mover, other = make(rule, [theta]), make(rule, [reference])
     for _ in range(3):
-        mover.step(given(), RATE)
+        mover.step(loss(theta), RATE)
         other.step((reference * slope.reshape(-1)).sum(), RATE)
     torch.testing.assert_close(theta.detach().reshape(-1), reference.detach())
 
