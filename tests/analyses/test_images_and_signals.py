@@ -11,7 +11,7 @@ from twofold import analyses
 from twofold.analyses.denoise import measure_removed
 from twofold.analyses.inpaint import choose_hidden, interpolate_bilinear
 from twofold.core.checks import InputError
-from twofold.io.images import read_image, write_image
+from twofold.io.images import write_image
 from twofold.signals.images import inpaint
 
 ROWS, COLUMNS = np.mgrid[:40, :32]
@@ -69,17 +69,6 @@ def test_file_array_and_code_give_the_same(tmp_path, monkeypatch, verb, data, op
 # --- compress -----------------------------------------------------------------------------------------------
 
 
-def test_a_compressed_file_is_opened_again(tmp_path):
-    answer = analyses.compress(PHOTO, size=900)
-    answer.save(tmp_path / "small.tfi")
-    back = analyses.compress(tmp_path / "small.tfi")
-    np.testing.assert_array_equal(back.image, answer.image)
-    exec(back.code, variables := {})
-    assert variables["answer"].figures == back.figures
-    with pytest.raises(InputError, match="compressed already"):
-        analyses.compress(tmp_path / "small.tfi", psnr=30)
-
-
 @pytest.mark.parametrize("shape", [(1, 1), (3, 200), (48, 40), (48, 40, 2), (48, 40, 4)])
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
 def test_formats_that_cannot_hold_an_image_are_left_out(shape, dtype):
@@ -90,20 +79,6 @@ def test_formats_that_cannot_hold_an_image_are_left_out(shape, dtype):
 
 
 # --- denoise ------------------------------------------------------------------------------------------------
-
-
-def test_image_and_figure_go_to_files_of_their_own(tmp_path):
-    answer = analyses.denoise(PHOTO)
-    answer.save(tmp_path / "clean.png", tmp_path / "report.html", compare=tmp_path / "both.png")
-    np.testing.assert_array_equal(read_image(tmp_path / "clean.png").pixels, answer.image)
-    assert read_image(tmp_path / "both.png").pixels.shape[1] > 1000
-    with pytest.raises(InputError, match="exists"):
-        answer.save(compare=tmp_path / "both.png")
-
-
-def test_transparency_stays():
-    alpha = np.arange(PHOTO[..., 0].size, dtype=np.uint8).reshape(PHOTO.shape[:2])
-    np.testing.assert_array_equal(analyses.denoise(np.dstack([PHOTO, alpha])).image[..., 3], alpha)
 
 
 @pytest.mark.parametrize("bad", [np.zeros((4, 4)), np.zeros((4, 4, 5), np.uint8)])

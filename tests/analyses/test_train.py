@@ -33,16 +33,6 @@ def test_an_autoencoder_behind_pca_says_to_train_longer(digits):
     assert any("train longer, with epochs=4" in note for note in answer.notes)
 
 
-def test_a_model_keeps_what_new_rows_must_look_like(tmp_path, frame):
-    answer = analyses.train("mlp", frame, target="where", epochs=3)
-    answer.save(tmp_path / "m.twofold")
-    model = twofold.load(tmp_path / "m.twofold")
-    assert list(model.feature_names_in_) == ["a", "b", "few"] and model.target_name_ == "where"
-    got = model.predict(frame.select("a", "b", "few"))
-    assert set(got) <= {"in", "out"}
-    np.testing.assert_array_equal(got, answer.model.predict(frame.select("a", "b", "few")))
-
-
 def test_images_that_an_mlp_sees_as_rows_keep_their_shape(tmp_path, digits):
     images, labels = digits
     answer = analyses.train("mlp", images, target=labels, epochs=1)

@@ -75,15 +75,6 @@ def test_units_do_not_matter(digits):
     np.testing.assert_allclose(other.reconstruct(digits * 1024) / 1024, one.reconstruct(digits), atol=1e-3)
 
 
-def test_pictures_come_back_as_pictures(digits):
-    pictures = digits.reshape(-1, 8, 8)[:200]
-    model = Autoencoder(3, hidden_layer_sizes=(16,), max_iter=1, random_state=0).fit(pictures)
-    assert model.transform(pictures).shape == (200, 3)
-    assert model.reconstruct(pictures).shape == pictures.shape
-    with pytest.raises(InputError, match=r"\(4, 8\); this model was fitted to \(8, 8\)"):
-        model.transform(pictures[:, :4])
-
-
 def test_a_scale_taken_into_the_layers_changes_no_code():
     rng = np.random.default_rng(0)
     X, scale = rng.normal(size=(60, 4)) + 3, np.array([1.0, 10.0, 0.1, 500.0])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from scipy.signal import correlate2d
 from sklearn.linear_model import LogisticRegression
 
 from twofold import CNNClassifier
@@ -108,6 +109,17 @@ def test_the_objective_is_the_cross_entropy(bars):
     out = torch.from_numpy(model.decision_function(X))
     expected = F.binary_cross_entropy_with_logits(out, torch.from_numpy(y).double()).item()
     assert model.history_["objective"][0] == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_convolution_layer_correlates_and_what_is_shifted_comes_out_shifted(fitted):
+    """Σ K(u) a(i + u); away from the border, the layer of a shifted picture is the shifted layer of the picture."""
+    layer, picture = fitted.module_.layers[0], torch.zeros(1, 1, 12, 12)
+    picture[0, 0, 3:6, 2:6] = torch.rand(3, 4, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        out, moved = layer(picture)[0], layer(torch.roll(picture, (3, 4), dims=(2, 3)))[0]
+    for got, kernel, bias in zip(out.numpy(), layer.weight.detach()[:, 0].numpy(), layer.bias.tolist(), strict=True):
+        np.testing.assert_allclose(got, correlate2d(picture[0, 0].numpy(), kernel, mode="same") + bias, atol=1e-5)
+    torch.testing.assert_close(moved, torch.roll(out, (3, 4), dims=(1, 2)))
 
 
 @pytest.mark.parametrize(

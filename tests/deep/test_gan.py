@@ -126,13 +126,7 @@ def test_a_collapse_is_said():
     X = np.random.default_rng(0).normal(size=(300, 2))
     with pytest.warns(CollapseWarning, match="hardly differ"):
         GAN(
-            1,
-            hidden_layer_sizes=(4,),
-            solver="sgd",
-            learning_rate_init=0.1,
-            alpha=320.0,
-            max_iter=2,
-            random_state=0,
+            1, hidden_layer_sizes=(4,), solver="sgd", learning_rate_init=0.1, alpha=320.0, max_iter=2, random_state=0
         ).fit(X)
 
 

@@ -28,6 +28,16 @@ def test_gradient_descent_keeps_its_two_promises(curvatures: list[float], scale:
     assert (np.array(found.values) <= left * (1 + 1e-9) + 1e-16 * first).all()
 
 
+def test_strong_convexity_gives_the_slopes_of_polyak_and_lojasiewicz() -> None:
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(5, 5))
+    A = root @ root.T + 0.5 * np.eye(5)
+    strong = np.linalg.eigvalsh(A)[0]
+    x = rng.normal(size=(500, 5))
+    values, gradients = 0.5 * np.einsum("ni,ij,nj->n", x, A, x), x @ A
+    assert (0.5 * (gradients**2).sum(axis=1) >= strong * values * (1 - 1e-9)).all()
+
+
 def test_a_function_of_torch_and_its_gradient_by_hand_agree() -> None:
     target = np.arange(6.0).reshape(2, 3)
     one = minimize(lambda x: ((x - torch.from_numpy(target)) ** 2).sum(), np.zeros((2, 3)), "sgd", learning_rate=0.1)

@@ -1,16 +1,25 @@
-"""Compressed pictures: what was asked is reached, what comes back is what went in, damage is seen."""
+"""Compressed pictures and signals: what was asked is reached, what comes back is what went in, damage is seen."""
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_sample_image
 
-from twofold.core.checks import InputError
-from twofold.signals import CompressedImage, compress_image, open_image, rate_distortion
+from twofold import InputError
+from twofold.signals import (
+    CompressedImage,
+    CompressedSignal,
+    compress_image,
+    compress_signal,
+    open_image,
+    open_signal,
+    rate_distortion,
+)
 from twofold.signals.images.tfi_file import (
     CHECK,
     HEAD,
     METHODS,
     Head,
+    Lapped,
     Pyramid,
     find_principal_atoms,
     make_cosine_blocks,
@@ -19,6 +28,11 @@ from twofold.signals.images.tfi_file import (
 )
 
 PHOTO = load_sample_image("flower.jpg")[120:184, 260:340]  # (64, 80, 3)
+
+
+def sound(d=5000):
+    t = np.arange(d) / 8000
+    return 9000 * np.sin(2 * np.pi * 440 * t) * np.exp(-3 * t) + 500 * np.sin(2 * np.pi * 1234 * t)
 
 
 def decibels(a, b, peak):
@@ -116,18 +130,23 @@ def test_saved_opened_and_decoded(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["photo.tfi"]
 
 
-def test_no_damage_goes_unseen():
-    data = compress_image(make_picture("uint8", (9, 11, 2)), psnr=30).data
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        (CompressedImage, compress_image(make_picture("uint8", (9, 11, 2)), psnr=30).data),
+        (CompressedSignal, compress_signal(sound(60), psnr=30).data),
+    ],
+)
+def test_no_damage_goes_unseen(kind, data):
     rng = np.random.default_rng(0)
     for place in range(len(data)):
         broken = bytearray(data)
         broken[place] ^= int(rng.integers(1, 256))
-        with pytest.raises(InputError):
-            CompressedImage(bytes(broken)).decode()
-        with pytest.raises(InputError):
-            CompressedImage(data[:place])
+        for wrong in (bytes(broken), data[:place]):
+            with pytest.raises(InputError, match="compressed"):
+                kind(wrong).decode()
     with pytest.raises(InputError):
-        CompressedImage(data + b"\0")
+        kind(data + b"\0")
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -158,16 +177,11 @@ def test_files_that_are_not_there_or_not_ours(tmp_path):
         open_image(tmp_path / "newer.tfi")
 
 
-def test_what_cannot_be_is_said():
+def test_the_smallest_size_is_said():
     with pytest.raises(InputError, match="smallest file of this image has") as refused:
         compress_image(PHOTO, size=20)
     least = int(str(refused.value).split("has ")[1].split()[0])
     assert compress_image(PHOTO, size=least).size == least
-    with pytest.raises(InputError, match=r"best that can be had for this image is 1\d\d"):
-        compress_image(PHOTO / 255, psnr=400)
-    for wrong in ({"psnr": 36, "size": 9}, {"psnr": -1}, {"psnr": np.nan}, {"size": 0}, {"method": "jpeg"}):
-        with pytest.raises(InputError):
-            compress_image(PHOTO, **wrong)
 
 
 def test_curves_rise():
@@ -203,3 +217,79 @@ def test_bases_of_blocks_are_orthonormal_and_wavelets_nearly():
     assert energy == pytest.approx(float((image**2).sum()), rel=0.1)
     flat = Pyramid().planes(np.full((64, 96), 3.0))
     assert max(float(np.abs(plane).max(initial=0)) for plane in flat[1:]) < 1e-9
+
+
+# ---- signals ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (1, 512), (2, 1300), (3, 2048)])
+def test_lapped_cosines_are_orthonormal_and_come_back(shape):
+    x = np.random.default_rng(0).normal(size=shape)
+    way = Lapped()
+    planes = way.planes(x)
+    assert [plane.shape for plane in planes] == way.shapes(shape)
+    np.testing.assert_allclose(way.channel(planes, shape), x, atol=1e-12)
+    some = np.zeros((1, 4096))
+    some[0, 1024:3072] = np.random.default_rng(1).normal(size=2048)  # far from the ends, which are mirrored
+    assert np.sum(way.planes(some)[0] ** 2) == pytest.approx(np.sum(some**2))
+
+
+@pytest.mark.parametrize("method", ["auto", "lapped", "wavelet"])
+@pytest.mark.parametrize("psnr", [25, 45])
+def test_the_quality_asked_for_is_reached(method, psnr):
+    x = np.stack([sound(), 0.5 * sound()[::-1]])
+    small = compress_signal(x, psnr=psnr, method=method)
+    error = np.sqrt(np.mean((small.decode() - x) ** 2))
+    assert 20 * np.log10((x.max() - x.min()) / error) >= psnr - 1e-6
+    assert small.shape == x.shape and small.size < x.nbytes / 8
+    assert method in ("auto", small.method)
+
+
+def test_a_size_is_kept_and_more_bytes_are_better():
+    x = sound()
+    sizes = (200, 800, 3000)
+    found = [compress_signal(x, size=size) for size in sizes]
+    assert all(one.size <= size for one, size in zip(found, sizes, strict=True))
+    assert found[0].psnr < found[1].psnr < found[2].psnr
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int32, np.float32, np.float64])
+def test_files_keep_type_rate_and_names(dtype, tmp_path):
+    x = np.rint(100 + sound() / 100).astype(dtype)
+    small = compress_signal(x, psnr=60, rate=8000, names=["søund"])
+    small.save(tmp_path / "a.tfs")
+    again = open_signal(tmp_path / "a.tfs")
+    assert again.rate == 8000 and again.names == ["søund"] and again.decode().dtype == dtype
+    np.testing.assert_array_equal(again.decode(), small.decode())
+
+
+@pytest.mark.parametrize(
+    "names", [b"{}", b'[8000, "float64", ["a"]]', b"[1, 2]", b"nothing", b"[" * 20_000, b'[1, "object", ["a", "b"]]']
+)
+def test_names_that_do_not_fit_are_refused_though_the_checksum_does(names):
+    data = compress_signal(np.random.default_rng(0).normal(size=(2, 200)), psnr=30).data
+    head = Head(*HEAD.unpack(data[: HEAD.size]))
+    coefficients = data[HEAD.size : -CHECK.size - head.extra]
+    with pytest.raises(InputError, match="names"):
+        CompressedSignal(seal(head._replace(extra=len(names)), coefficients, names))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: compress_image(PHOTO, psnr=36, size=9), "both"),
+        (lambda: compress_image(PHOTO, psnr=-1), "psnr=-1"),
+        (lambda: compress_image(PHOTO, psnr=np.nan), "decibels > 0"),
+        (lambda: compress_image(PHOTO, size=0), "size=0"),
+        (lambda: compress_image(PHOTO, method="jpeg"), "jpeg"),
+        (lambda: compress_image(PHOTO / 255, psnr=400), r"best that can be had for this image is 1\d\d"),
+        (lambda: compress_signal(sound(), method="mp3"), "lapped"),
+        (lambda: compress_signal(np.ones((2, 3, 4))), "shape"),
+        (lambda: compress_signal([1.0, np.inf]), r"x\[1\] is inf"),
+        (lambda: compress_signal(sound(), size=10), "size=10: the smallest file"),
+        (lambda: open_signal("nowhere.tfs"), "nowhere.tfs"),
+    ],
+)
+def test_what_cannot_be_is_refused(call, message):
+    with pytest.raises(InputError, match=message):
+        call()

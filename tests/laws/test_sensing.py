@@ -162,16 +162,6 @@ def test_shifted_copies_do_not_mind_where_an_edge_is():
     assert abs(sizes[0] - 1) < abs(sizes[1] - 1)
 
 
-def test_more_measurements_help():
-    i, j = np.indices((32, 32)) / 32
-    image = (np.hypot(i - 0.5, j - 0.4) < 0.3) + 0.5 * (i > 0.8)
-    errors = []
-    for m in (100, 400, 1024):
-        sensing = CompressiveSensing(m, kind="fourier", random_state=0).fit(image)
-        errors.append(np.linalg.norm(sensing.recover(sensing.measure(image)) - image))
-    assert errors[0] > errors[1] > errors[2] and errors[2] < 1e-9
-
-
 # --- the estimator ----------------------------------------------------------------------------------------------
 
 
@@ -207,7 +197,7 @@ def test_a_quarter_is_measured_unless_said():
     assert CompressiveSensing().fit(np.zeros((3, 10, 9))).shape_ == (10, 9)
 
 
-def fitted():
+def make_fitted():
     return CompressiveSensing(5, random_state=0).fit(np.zeros(10))
 
 
@@ -217,16 +207,13 @@ def fitted():
         (lambda: CompressiveSensing(20).fit(np.zeros(10)), "n_measurements=20"),
         (lambda: CompressiveSensing(basis=Wavelet(2)).fit(np.zeros(10)), "shape"),
         (lambda: CompressiveSensing().fit(np.zeros((1000, 1000))), "hadamard"),
-        (lambda: fitted().measure(np.zeros(9)), r"X has shape \(9,\)"),
-        (lambda: fitted().recover(np.zeros(6)), "y has shape"),
-        (lambda: fitted().recover([0, 1, np.nan, 0, 0]), r"y\[2\] is nan"),
-        (lambda: fitted().recover(np.zeros(5), sigma=-1), "sigma=-1"),
-        (lambda: fitted().recover(np.zeros(5), method="lasso"), "basis_pursuit, omp"),
-        (lambda: fitted().recover(np.zeros(5), n_nonzero=3), "omp"),
-        (
-            lambda: fitted().recover(np.zeros(5), n_nonzero=0, method="omp"),
-            "n_nonzero=0",
-        ),
+        (lambda: make_fitted().measure(np.zeros(9)), r"X has shape \(9,\)"),
+        (lambda: make_fitted().recover(np.zeros(6)), "y has shape"),
+        (lambda: make_fitted().recover([0, 1, np.nan, 0, 0]), r"y\[2\] is nan"),
+        (lambda: make_fitted().recover(np.zeros(5), sigma=-1), "sigma=-1"),
+        (lambda: make_fitted().recover(np.zeros(5), method="lasso"), "basis_pursuit, omp"),
+        (lambda: make_fitted().recover(np.zeros(5), n_nonzero=3), "omp"),
+        (lambda: make_fitted().recover(np.zeros(5), n_nonzero=0, method="omp"), "n_nonzero=0"),
         (lambda: measurements_needed(5, 4), "K=5"),
     ],
 )

@@ -5,17 +5,7 @@ import pytest
 import pywt
 
 from twofold import InputError, PCABasis
-from twofold.signals import (
-    DCT,
-    Fourier,
-    Gabor,
-    Haar,
-    Wavelet,
-    denoise_image,
-    denoise_signal,
-    estimate_sigma,
-    threshold,
-)
+from twofold.signals import DCT, Fourier, Gabor, Haar, Wavelet, denoise_image, denoise_signal, estimate_sigma, threshold
 from twofold.signals.thresholding import sure_level, universal_level
 
 BASES = [DCT(), Fourier(), Haar(), Wavelet(), Wavelet(wavelet="sym8")]
@@ -184,6 +174,8 @@ def test_noise_in_a_signal_is_estimated_within_ten_percent(sigma):
         (lambda: denoise_signal(3.0), r"\(\.\.\., d\)"),
         (lambda: denoise_signal(["a"]), "numbers along"),
         (lambda: denoise_signal(np.ones(9), -1), "sigma=-1"),
+        (lambda: denoise_image(np.ones((9, 9)), np.nan), "sigma=nan"),
+        (lambda: denoise_image(np.ones((9, 9)), "much"), "sigma='much'"),
         (lambda: denoise_signal(np.ones(9), method="firm"), "firm.*hard"),
         (lambda: denoise_signal(np.ones(9), level="best"), "'best'.*universal"),
         (lambda: denoise_signal(np.ones(9), level=-1.0), "level=-1.0"),

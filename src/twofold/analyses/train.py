@@ -175,12 +175,7 @@ class Training(Answer):
 
     def facts(self) -> dict[str, Any]:
         target = {"target": self.data.target} if self.data.target else {}
-        return {
-            "rows": len(self.data.X),
-            "model": type(self.model).__name__,
-            "epochs": self.model.n_iter_,
-            **target,
-        }
+        return {"rows": len(self.data.X), "model": type(self.model).__name__, "epochs": self.model.n_iter_, **target}
 
     def plot(self) -> Figure:
         """The course of the training, beside samples or reconstructions where there are images."""

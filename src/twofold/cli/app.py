@@ -39,7 +39,8 @@ ABOUT = (
 def summarize(verb: str) -> str:
     """The first line of a verb's docstring, read from its file: importing every verb takes seconds."""
     folder = Path(twofold.__file__).parent
-    file = folder / "analyses" / verb / "analysis.py" if verb in ANALYSES else folder / "cli" / "verbs" / f"{verb}.py"
+    places = f"analyses/{verb}/analysis.py", f"analyses/{verb}.py", f"cli/verbs/{verb}.py"
+    file = next(folder / place for place in places if (folder / place).is_file())
     body = file.read_text(encoding="utf-8").partition(f"\ndef {verb}(")[2]
     return body.partition('"""')[2].partition("\n")[0].removesuffix('"""')
 

@@ -134,8 +134,7 @@ class Network(Model):
             w, shape = found.get(key), wanted.get(key)
             right = isinstance(w, np.ndarray) and w.dtype.kind == "f" and w.shape == shape
             require(
-                right,
-                f"is damaged: weights_.{key} of {name} has shape {getattr(w, 'shape', None)}, expected {shape}.",
+                right, f"is damaged: weights_.{key} of {name} has shape {getattr(w, 'shape', None)}, expected {shape}."
             )
 
     def _build_with(self, seed: int) -> Any:

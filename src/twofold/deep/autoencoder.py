@@ -26,14 +26,7 @@ from twofold.core.heldout import SQUARED, split_columns
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import seed_of
 from twofold.core.types import Table
-from twofold.deep._network import (
-    ROWS,
-    ImageNetwork,
-    build_dense,
-    check_layer_sizes,
-    find_pixel_range,
-    find_varying,
-)
+from twofold.deep._network import ROWS, ImageNetwork, build_dense, check_layer_sizes, find_pixel_range, find_varying
 from twofold.deep._train import Player
 
 REDRAWS = 20  # of hidden numbers: while a fifth is hidden, their error shrinks quickly

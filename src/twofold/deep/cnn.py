@@ -19,14 +19,7 @@ from torch import Tensor, nn
 
 from twofold.core.checks import InputError
 from twofold.core.params import Interval
-from twofold.deep._network import (
-    Dropout,
-    ImageNetwork,
-    Standard,
-    build_dense,
-    check_layer_sizes,
-    init_weights,
-)
+from twofold.deep._network import Dropout, ImageNetwork, Standard, build_dense, check_layer_sizes, init_weights
 from twofold.deep._supervised import Classifier
 
 

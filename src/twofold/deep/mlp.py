@@ -42,7 +42,7 @@ class MLP(Supervised):
     _fitted: ClassVar[dict[str, str]] = {"columns_": "., >= 0, < d"}
     _allow_sparse: ClassVar[bool] = True
     _instead: ClassVar[dict[str, str]] = {
-        "max_fun": f"max_iter sets how often the loss is evaluated, at most {MAX_EVALUATIONS:,} times. Leave it out.",
+        "max_fun": f"max_iter sets how often the loss is evaluated, at most {MAX_EVALUATIONS:,} times. Leave it out."
     }
     _parameter_constraints: ClassVar[dict] = {
         "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],

@@ -278,11 +278,7 @@ class PixelCNN(DensityMixin, ImageModel):
             return self._restore_levels(self._draw(k, np.ones(k.shape, dtype=bool), random_state))
 
     def complete(
-        self,
-        X: Table,
-        mask: Any = "lower",
-        random_state: Seed = None,
-        progress: Callable[[float], Any] | None = None,
+        self, X: Table, mask: Any = "lower", random_state: Seed = None, progress: Callable[[float], Any] | None = None
     ) -> np.ndarray:
         """Images whose missing pixels are drawn; the known ones stay as they are.
 

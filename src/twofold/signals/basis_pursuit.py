@@ -142,13 +142,7 @@ def _warn_not_converged(name: str, max_iter: int) -> None:
 
 
 def basis_pursuit_denoise(
-    A: Any,
-    y: Any,
-    *,
-    reg: float | None = None,
-    sigma: float | None = None,
-    tol: float = 1e-7,
-    max_iter: int = 5000,
+    A: Any, y: Any, *, reg: float | None = None, sigma: float | None = None, tol: float = 1e-7, max_iter: int = 5000
 ) -> np.ndarray:
     """The x of least ½‖A x − y‖² + λ‖x‖₁, or, given the noise, of least ‖x‖₁ with ‖A x − y‖ ≤ σ√m.
 

@@ -31,13 +31,7 @@ from twofold.core.params import Interval
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Table, Weights
 from twofold.kernels import ksvd
-from twofold.signals.dictionary import (
-    LearnedDictionary,
-    choose_size,
-    drop_rounding,
-    normalize_atoms,
-    start_atoms,
-)
+from twofold.signals.dictionary import LearnedDictionary, choose_size, drop_rounding, normalize_atoms, start_atoms
 from twofold.signals.pursuits import Coding, cut_into_pieces, encode_rows, prepare_coding
 
 MIN_USE = 1e-12  # of the largest Σu²: an atom with less is not used

@@ -334,8 +334,5 @@ def rate_distortion(image: Any) -> dict[str, dict[str, np.ndarray]]:
         trial = Trial(image, channels, method)
         steps = np.log2(trial.peak) - np.arange(1.0, 8.0)
         bits = [8 * trial.size(x) / (image.shape[0] * image.shape[1]) for x in steps]
-        curves[method] = {
-            "bits_per_pixel": np.array(bits),
-            "psnr": np.array([trial.quality(x) for x in steps]),
-        }
+        curves[method] = {"bits_per_pixel": np.array(bits), "psnr": np.array([trial.quality(x) for x in steps])}
     return curves

@@ -157,12 +157,7 @@ def limit_atoms(size: int) -> int:
 
 
 def _denoise_channel(
-    channel: np.ndarray,
-    sigma: float,
-    size: int,
-    n_atoms: int,
-    max_iter: int,
-    rng: np.random.Generator,
+    channel: np.ndarray, sigma: float, size: int, n_atoms: int, max_iter: int, rng: np.random.Generator
 ) -> np.ndarray:
     """One channel without its noise; its array is overwritten, to save memory."""
     low, high = float(channel.min()), float(channel.max())
