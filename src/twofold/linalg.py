@@ -48,7 +48,7 @@ def truncated_svd(
         The rank, at most min(n, d).
     center : bool, default=False
         Subtract the columns' means first; sparse data is centered implicitly and stays sparse.
-    svd_solver : {"auto", "covariance_eigh", "gram", "full", "power", "randomized", "arpack"}
+    svd_solver : {"auto", "covariance_eigh", "gram", "full", "power", "em", "randomized", "arpack"}
         "auto" chooses by shape: a Gram matrix of the short side if that is cheap, randomized block Krylov for
         large dense data, Lanczos for large sparse data.
     tol : float, default=1e-12

@@ -13,7 +13,7 @@ import twofold
 from twofold import InputError
 from twofold.linalg import low_rank, norm, power_iteration, project, shrink, truncated_svd
 
-SOLVERS = ("auto", "covariance_eigh", "gram", "full", "power", "randomized", "arpack")
+SOLVERS = ("auto", "covariance_eigh", "gram", "full", "power", "em", "randomized", "arpack")
 SHAPES = {"tall": (60, 12), "wide": (12, 60), "square": (20, 20)}
 
 
@@ -69,7 +69,7 @@ def test_no_matrix_of_rank_k_is_nearer(seed, n, d):
     assert np.linalg.norm(A - (U[:, :k] * t[:k]) @ Vt[:k]) >= np.linalg.norm(A - near) - 1e-9
 
 
-@pytest.mark.parametrize("solver", ["auto", "covariance_eigh", "gram", "full", "power", "randomized"])
+@pytest.mark.parametrize("solver", ["auto", "covariance_eigh", "gram", "full", "power", "em", "randomized"])
 @pytest.mark.parametrize("shape", [(30, 8), (8, 30)])
 def test_truncated_svd_of_a_matrix_without_full_rank(shape, solver):
     rng = np.random.default_rng(3)
@@ -92,7 +92,7 @@ def test_truncated_svd_of_edges(solver):
         np.testing.assert_allclose(s, np.linalg.svd(A, compute_uv=False), atol=1e-6)
 
 
-@pytest.mark.parametrize("solver", ["auto", "covariance_eigh", "gram", "full", "power", "randomized"])
+@pytest.mark.parametrize("solver", ["auto", "covariance_eigh", "gram", "full", "power", "em", "randomized"])
 @pytest.mark.parametrize("zero", [np.zeros((6, 4)), np.zeros((4, 6)), sparse.csr_array((6, 4))])
 def test_truncated_svd_of_zeros(solver, zero):
     if sparse.issparse(zero) and solver == "full":

@@ -7,8 +7,9 @@ from scipy import sparse
 from sklearn.decomposition import PCA as Reference
 
 from twofold import PCA, PPCA
+from twofold.core.numerics.spectrum import em_step
 
-SOLVERS = ("covariance_eigh", "gram", "full", "power", "randomized", "arpack")
+SOLVERS = ("covariance_eigh", "gram", "full", "power", "em", "randomized", "arpack")
 
 
 def plant(n, d, rank, noise=0.1, seed=0):
@@ -264,3 +265,18 @@ def test_sparse_is_never_made_dense(monkeypatch):
     for solver in ("auto", "covariance_eigh", "randomized", "arpack"):
         pca = PCA(3, svd_solver=solver, tol=1e-4, random_state=0).fit(X)
         pca.transform(X), pca.reconstruction_error(X)
+
+
+def test_a_step_of_em_is_a_regression_on_projections():
+    """Roweis 1998: codes are least squares of the rows on W, then W is least squares of the rows on the codes."""
+    rng = np.random.default_rng(0)
+    X, W = rng.normal(size=(50, 6)), rng.normal(size=(6, 2))
+    codes = np.linalg.lstsq(W, X.T)[0].T
+    np.testing.assert_allclose(em_step(X.T @ X, W), np.linalg.lstsq(codes, X)[0].T, atol=1e-10)
+
+
+def test_em_without_noise_finds_the_plane():
+    X = np.random.default_rng(0).normal(size=(300, 8)) * np.geomspace(5, 0.1, 8)
+    em, exact = PCA(3, svd_solver="em", tol=1e-12, random_state=0).fit(X), PCA(3).fit(X)
+    np.testing.assert_allclose(em.explained_variance_, exact.explained_variance_, rtol=1e-9)
+    np.testing.assert_allclose(np.abs(np.sum(em.components_ * exact.components_, axis=1)), 1, atol=1e-9)

@@ -61,10 +61,10 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _n_comp
     n_components : int, float, str or None, default=None
         The number of directions, 0 for the mean alone; a share of the variance between 0 and 1; a rule, "mle"
         (Minka), "knee", "gavish-donoho" (optimal hard threshold) or "parallel" (Horn); None keeps all.
-    svd_solver : {"auto", "full", "covariance_eigh", "gram", "arpack", "randomized", "power"}, default="auto"
+    svd_solver : {"auto", "full", "covariance_eigh", "gram", "arpack", "randomized", "power", "em"}, default="auto"
         "auto" chooses by shape. "covariance_eigh" for tall tables and "gram" for wide ones are exact; "full" is exact
         without squaring the condition number; "randomized" (block Krylov) and "arpack" (Lanczos) suit few components
-        of large data; "power" is power iteration with deflation.
+        of large data; "power" is power iteration with deflation, "em" probabilistic PCA's EM without noise.
     scale : bool, default=False
         Divide every column by its standard deviation first, for columns in different units: PCA of correlations.
     whiten : bool, default=False

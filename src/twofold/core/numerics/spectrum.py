@@ -1,4 +1,4 @@
-"""Leading eigenpairs of the scatter matrix of a table, six ways, over blocks.
+"""Leading eigenpairs of the scatter matrix of a table, seven ways, over blocks.
 
     S = Σ w (x−m)(x−m)ᵀ  (d,d)        find the k largest eigenvalues and their orthonormal axes (k,d)
 
@@ -6,16 +6,19 @@
     gram             form XXᵀ (n,n) along the columns, lift its vectors    d ≫ n
     full             QR of the blocks up a tree (TSQR), SVD of the last R  no squaring of the condition number
     power            power iteration with deflation on the smaller matrix  the textbook's algorithm
+    em               EM without noise on the smaller matrix                the textbook's algorithm
     randomized       block Krylov from a random start, one pass a step     n and d large, k small
     arpack           Lanczos on the centred operator                       sparse and large
 
 With center=False the mean is not removed, and the axes are right singular vectors of X itself.
-References: Halko, Martinsson & Tropp 2011; Musco & Musco 2015 (block Krylov); Demmel et al. 2012 (TSQR).
+References: Halko, Martinsson & Tropp 2011; Musco & Musco 2015 (block Krylov); Demmel et al. 2012 (TSQR);
+Roweis 1998 (EM).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,12 +31,12 @@ from twofold.core.data.blocks import Blocks
 from twofold.core.engine.local import Engine, add, engine_for, stack_results
 from twofold.core.numerics.krylov import OVERSAMPLE, SHARE, krylov
 from twofold.core.numerics.moments import Columns, Moments, column_moments, moments
-from twofold.core.numerics.power import deflate
+from twofold.core.numerics.power import deflate, has_settled
 from twofold.core.seeds import generator
 from twofold.core.types import Block
 from twofold.kernels.moments import csr_gram
 
-SOLVERS = ("auto", "covariance_eigh", "gram", "full", "power", "randomized", "arpack")
+SOLVERS = ("auto", "covariance_eigh", "gram", "full", "power", "em", "randomized", "arpack")
 
 
 class Spectrum(NamedTuple):
@@ -115,6 +118,30 @@ def _deflate(A: np.ndarray, p: Problem) -> tuple[np.ndarray, np.ndarray, bool]:
     return np.maximum(values, 0.0), vectors, not slow
 
 
+def em_step(A: np.ndarray, W: np.ndarray) -> np.ndarray:
+    """Move W (d,k) by one step of EM for probabilistic PCA without noise, of rows with the scatter A (d,d).
+
+    E: codes x W (WᵀW)⁻¹, the projections onto the columns of W.   M: least squares of the rows on these codes.
+    """
+    C = W @ np.linalg.pinv(W.T @ W)  # (d,k): codes are X C
+    return A @ C @ np.linalg.pinv(C.T @ A @ C)
+
+
+def _em(A: np.ndarray, p: Problem) -> tuple[np.ndarray, np.ndarray, bool]:
+    if not np.isfinite(A.trace()):
+        return _eigh(A, p)
+    Q, last_move, converged = np.linalg.qr(generator(p.seed).standard_normal((len(A), p.k)))[0], np.inf, False
+    for _ in range(p.max_iter):
+        new = np.linalg.qr(em_step(A, Q))[0]
+        move = float(np.linalg.norm(new - Q @ (Q.T @ new), 2))
+        converged = has_settled(move, last_move, p.tol)
+        Q, last_move = new, move
+        if converged:
+            break
+    values, turn = leading(Q.T @ A @ Q, p.k)  # EM finds the plane; its axes are the eigenvectors within
+    return values, Q @ turn, converged
+
+
 def _by_covariance(p: Problem, solve: Callable[..., Any] = _eigh) -> Spectrum:
     weight, mean, S = moments(p.engine, p.blocks, p.w)
     if not p.center:
@@ -176,9 +203,9 @@ def _by_gram(p: Problem, solve: Callable[..., Any] = _eigh) -> Spectrum:
     return Spectrum(values, np.ascontiguousarray(axes.T), mean, float(w.sum()), total, converged)
 
 
-def _by_power(p: Problem) -> Spectrum:
+def _by_smaller(solve: Callable[..., Any], p: Problem) -> Spectrum:
     n, d = p.blocks.shape
-    return _by_covariance(p, _deflate) if d <= n else _by_gram(p, _deflate)
+    return _by_covariance(p, solve) if d <= n else _by_gram(p, solve)
 
 
 # ---- by QR up the tree -----------------------------------------------------------------------------------------
@@ -312,7 +339,8 @@ _SOLVERS: dict[str, Callable[[Problem], Spectrum]] = {
     "covariance_eigh": _by_covariance,
     "gram": _by_gram,
     "full": _by_qr,
-    "power": _by_power,
+    "power": partial(_by_smaller, _deflate),
+    "em": partial(_by_smaller, _em),
     "randomized": _by_randomized,
     "arpack": _by_arpack,
 }
