@@ -86,6 +86,32 @@ def completion_landscape() -> Figure:
     return plots.landscape_figure(x, panels)
 
 
+def completion_flow() -> Figure:
+    """Gradient flow of a product: each path keeps u² − z², and singular values are learned one after the other."""
+    t = np.linspace(0, 8, 400)
+    with style():
+        figure = new_figure(10.5, 3.6)
+        left, right = figure.subplots(1, 2)
+        for u, z in [(0.1, 0.1), (0.6, 0.1), (0.1, 0.6), (1.8, 0.1), (0.1, 1.8), (1.6, 1.6), (2.0, 1.2), (1.2, 2.0)]:
+            path = [(u, z)]
+            for _ in range(4000):
+                left_over = 1 - u * z
+                u, z = u + 0.005 * left_over * z, z + 0.005 * left_over * u
+                path.append((u, z))
+            left.plot(*np.array(path).T, color=COLORS[0], lw=1.2)
+            left.plot(*path[0], "o", color=GREY, ms=4)
+        u = np.linspace(0.45, 2.2, 100)
+        left.plot(u, 1 / u, "--", color=INK, lw=1.5, label="u z = 1")
+        left.set(title="Paths of the flow", xlabel="u", ylabel="z", xlim=(0, 2.2), ylim=(0, 2.2))
+        left.legend()
+        for x, color in zip((3.0, 1.5, 0.75), COLORS, strict=False):
+            c = 1e-3
+            right.plot(t, x + x * (c - x) / (c * np.exp(2 * x * t) + x - c), color=color, lw=2)
+            right.text(8, x + 0.06, f"σ = {x:g}", color=color, ha="right")
+        right.set(title="Products over time, from 0.001", xlabel="time", ylabel="u z", ylim=(-0.1, 3.4))
+    return figure
+
+
 def completion_filling() -> Figure:
     """A table of rank three filling up."""
     rng = RNG(3)

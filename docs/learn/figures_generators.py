@@ -50,6 +50,41 @@ def _vae(k: int, X: np.ndarray, **options: Any) -> VAE:
         return VAE(k, **settings).fit(X)
 
 
+# --- the game -----------------------------------------------------------------------------------------------
+
+
+def play(rate: float, steps: int, in_turn: bool = False, curvature: float = 0.0) -> np.ndarray:
+    """Positions (steps + 1, 2) of two players of min_a max_b  ab + γ/2 (a² − b²), from (1, 0)."""
+    path = np.zeros((steps + 1, 2))
+    path[0] = 1, 0
+    for t, (a, b) in enumerate(path[:-1]):
+        new = a - rate * (b + curvature * a)
+        path[t + 1] = new, b + rate * ((new if in_turn else a) - curvature * b)
+    return path
+
+
+def generators_circles() -> Figure:
+    """Gradient descent and ascent on a saddle: at once, in turn, averaged, and with curvature."""
+    at_once, in_turn = play(0.1, 250), play(0.1, 250, in_turn=True)
+    mean = np.cumsum(at_once, axis=0) / np.arange(1, len(at_once) + 1)[:, None]
+    paths = {
+        "both at once": at_once,
+        "in turn": in_turn,
+        "mean of the first": mean,
+        "with curvature": play(0.1, 250, curvature=0.3),
+    }
+    with style():
+        figure = new_figure(11, 3)
+        for ax, (title, path) in zip(figure.subplots(1, 4, sharex=True, sharey=True), paths.items(), strict=True):
+            ax.plot(*path.T, color=COLORS[0], lw=1.2)
+            ax.plot(*path[0], "o", color=GREY, ms=5)
+            ax.plot(*path[-1], "o", color=COLORS[1], ms=6)
+            ax.plot(0, 0, "+", color=INK, ms=10)
+            ax.set(title=title, xlabel="a", aspect="equal")
+        figure.axes[0].set_ylabel("b")
+    return figure
+
+
 # --- the bound ----------------------------------------------------------------------------------------------
 
 

@@ -130,6 +130,29 @@ def networks_rates() -> Figure:
     return figure
 
 
+# --- losses -------------------------------------------------------------------------------------------------
+
+
+def networks_surrogates() -> Figure:
+    """Convex losses above the 0-1 loss, over the margin."""
+    m = np.linspace(-2, 2.5, 451)
+    losses = {
+        "logistic": np.log2(1 + np.exp(-m)),
+        "hinge": np.maximum(0, 1 - m),
+        "exponential": np.exp(-m),
+        "squared": (1 - m) ** 2,
+    }
+    with style():
+        figure = new_figure(5.5, 3.6)
+        ax = figure.subplots()
+        ax.plot(m, m <= 0, color=INK, lw=2.5, label="0-1")
+        for (name, loss), color in zip(losses.items(), COLORS, strict=False):
+            ax.plot(m, loss, color=color, lw=1.8, label=name)
+        ax.set(xlabel="margin y h", ylabel="loss", ylim=(-0.05, 4))
+        ax.legend()
+    return figure
+
+
 # --- too free -----------------------------------------------------------------------------------------------
 
 
