@@ -60,13 +60,12 @@ class Case:
 
 
 def _pca(solver, **changes):
-    return Case(
-        "PCA",
-        {"n_components": 3, "svd_solver": solver, "random_state": 0},
-        solver,
-        none=BELOW,
-        **changes,
-    )
+    return Case("PCA", {"n_components": 3, "svd_solver": solver, "random_state": 0}, solver, none=BELOW, **changes)
+
+
+def _clusters(model, size, **traits):
+    """A clustering into groups whose number is the parameter `size`; there are 240 rows."""
+    return Case(model, {size: 3, "random_state": 0}, too_many={size: 241}, none={size: 0}, **traits)
 
 
 def _gaussians(kind):
@@ -76,31 +75,38 @@ def _gaussians(kind):
 
 
 def _mixture(component):
-    params = {"component": component, "n_components": 3, "random_state": 0}
-    return Case(
-        "Mixture", params, component, sparse=False, iterative=component == "gaussian-diag", too_many=TOO_MANY_ROWS
-    )
+    params, slow = {"component": component, "n_components": 3, "random_state": 0}, component == "gaussian-diag"
+    return Case("Mixture", params, component, sparse=False, iterative=slow, too_many=TOO_MANY_ROWS)
+
+
+def _split(changes):
+    """Traits among these options, and the parameters of the model that are left."""
+    traits = {k: changes.pop(k) for k in tuple(changes) if k in Case.__dataclass_fields__}
+    return traits, changes
 
 
 def _filling(model, label="", **changes):
     """A completion model; the options that are no traits are its parameters."""
-    traits = {k: changes.pop(k) for k in tuple(changes) if k in Case.__dataclass_fields__}
-    return Case(model, changes, label, **{"nan": True, "alone": True, "completes": True, "iterative": True, **traits})
+    traits, params = _split(changes)
+    return Case(model, params, label, **{"nan": True, "alone": True, "completes": True, "iterative": True, **traits})
 
 
 def _topics(model, label="", **changes):
     """A model of counts (any positive numbers: Gibbs sampling, which needs whole ones, has its own laws)."""
-    traits = {k: changes.pop(k) for k in tuple(changes) if k in Case.__dataclass_fields__}
-    params = {**TWO, **changes}
-    return Case(model, params, label, **{"positive": True, "alone": True, "iterative": True, "too_many": {}, **traits})
+    traits, params = _split(changes)
+    return Case(
+        model,
+        {**TWO, **params},
+        label,
+        **{"positive": True, "alone": True, "iterative": True, "too_many": {}, **traits},
+    )
 
 
 def _factors(label, **changes):
     """A factorization in the general language: any number of components, one row is enough."""
-    traits = {k: changes.pop(k) for k in tuple(changes) if k in Case.__dataclass_fields__}
-    params = {**TWO, "tol": 1e-9, "max_iter": 5000, **changes}
+    traits, params = _split(changes)
     traits = {"nan": True, "alone": True, "iterative": True, "too_many": {}, **traits}
-    return Case("Factorization", params, label, **traits)
+    return Case("Factorization", {**TWO, "tol": 1e-9, "max_iter": 5000, **params}, label, **traits)
 
 
 def _atoms(model, **traits):
@@ -119,12 +125,8 @@ EM = {"n_components": 2, "random_state": 0, "max_iter": 2000, "tol": 1e-7}
 
 MODELS = [
     Case("PCA", {"n_components": 3, "random_state": 0}, nan=True, none=BELOW),
-    _pca("covariance_eigh", nan=True),
-    _pca("gram", nan=True),
     _pca("full", nan=True, sparse=False),
-    _pca("power", nan=True),
-    _pca("randomized", nan=True),
-    _pca("arpack", nan=True),
+    *(_pca(solver, nan=True) for solver in ("covariance_eigh", "gram", "power", "randomized", "arpack")),
     Case("PCA", {"n_components": 3, "scale": True, "random_state": 0}, "scaled", nan=True, none=BELOW),
     Case("PPCA", {"n_components": 2, "random_state": 0}, nan=True),
     Case("PPCA", {"n_components": 2, "scale": True, "random_state": 0}, "scaled", nan=True),
@@ -141,33 +143,11 @@ MODELS = [
     ),
     Case("PPCAClassifier", {"n_components": 2, "random_state": 0}, nan=True, needs_y=True),
     Case("LinearAutoencoder", {"n_components": 2, "random_state": 0}, iterative=True),
-    Case(
-        "LinearAutoencoder",
-        {"n_components": 2, "tied": True, "random_state": 0},
-        "tied",
-        iterative=True,
-    ),
+    Case("LinearAutoencoder", {"n_components": 2, "tied": True, "random_state": 0}, "tied", iterative=True),
     Case("FisherLDA", {"n_components": 2}, needs_y=True, too_many={"n_components": 3}),
-    Case(
-        "KMeans",
-        {"n_clusters": 3, "random_state": 0},
-        too_many={"n_clusters": 241},
-        none={"n_clusters": 0},
-    ),
-    Case(
-        "KMedoids",
-        {"n_clusters": 3, "random_state": 0},
-        repeats=False,  # its start is drawn from the rows, and rows are looked at in their order
-        too_many={"n_clusters": 241},
-        none={"n_clusters": 0},
-    ),
-    Case(
-        "VectorQuantizer",
-        {"n_codes": 3, "random_state": 0},
-        labels=True,
-        too_many={"n_codes": 241},
-        none={"n_codes": 0},
-    ),
+    _clusters("KMeans", "n_clusters"),
+    _clusters("KMedoids", "n_clusters", repeats=False),  # its start is drawn from the rows, looked at in their order
+    _clusters("VectorQuantizer", "n_codes", labels=True),
     Case("PCABasis", {"n_components": 3}),
     _atoms("KSVD", nan=True),
     _atoms("OnlineDictionary", falls=False),
@@ -179,16 +159,14 @@ MODELS = [
     _filling("ALS", "cholesky", solver="cholesky", reg=0.1, **TWO),
     _filling("ALS", "cg", solver="cg", reg=0.1, **TWO),
     _filling("ALS", "nonnegative", nonnegative=True, reg=0.1, max_iter=100, **{**TWO, "n_components": 4}),
-    _filling("ALS", "row", normalize="row", reg=0.1, max_iter=100, **TWO),
-    _filling("ALS", "column", normalize="column", reg=0.1, max_iter=100, **TWO),
+    *(_filling("ALS", side, normalize=side, reg=0.1, max_iter=100, **TWO) for side in ("row", "column")),
     _filling("ALS", "auto", repeats=False, **TWO),
     _filling("ALS", "unbiased", biases=False, reg=0.1, max_iter=100, **TWO),
     _filling("GradientFactorization", "sgd", solver="sgd", reg=0.1, repeats=False, falls=False, **TWO),
     _filling("GradientFactorization", "auto", repeats=False, falls=False, **TWO),
     _filling("GradientFactorization", "gradient", solver="gradient", reg=0.1, repeats=False, **TWO),
     _filling("SVDPlusPlus", repeats=False, tol=1e-3, **TWO),
-    _filling("Neighborhood", "item", kind="item", **NEIGHBORS),
-    _filling("Neighborhood", "user", kind="user", **NEIGHBORS),
+    *(_filling("Neighborhood", kind, kind=kind, **NEIGHBORS) for kind in ("item", "user")),
     _filling("SVP", tol=1e-9, **TWO),
     _filling("SVT", weights=False, too_many={}, none={"tau": 0.0}, good=(None, 300.0), random_state=0),
     _filling("SoftImpute", reg=5.0, repeats=False, **TWO),

@@ -20,8 +20,7 @@ from twofold.core import loop
 from twofold.core.estimator import fitting
 from twofold.core.seeds import seed_of
 from twofold.core.types import Seed, Table, Weights
-from twofold.linear._latent_base import Data, LatentGaussian
-from twofold.linear._linear_gaussian import regress
+from twofold.linear._linear_gaussian import Data, LatentGaussian, regress
 from twofold.linear.ppca import principal, principal_attributes
 
 PRIOR_RATE = 1e-6  # b of the gamma prior, as a share of the mean variance: the objective stays bounded

@@ -32,8 +32,7 @@ from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.linalg import fix_signs
-from twofold.linear._latent_base import Data, LatentGaussian
-from twofold.linear._linear_gaussian import Theta, expand, regress
+from twofold.linear._linear_gaussian import Data, LatentGaussian, Theta, expand, regress
 
 MIN_NOISE_SHARE = 1e-6  # of a column's variance, for its noise
 MAX_COVARIANCE_COLUMNS = 2000  # up to which every sweep decomposes the covariance

@@ -25,8 +25,7 @@ from twofold.core.params import StrOptions
 from twofold.core.seeds import seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.linalg import fix_signs
-from twofold.linear._latent_base import Data, LatentGaussian
-from twofold.linear._linear_gaussian import Theta, expand, regress
+from twofold.linear._linear_gaussian import Data, LatentGaussian, Theta, expand, regress
 from twofold.linear._n_components import SizedBySpectrum
 
 
