@@ -91,7 +91,7 @@ def find_text_tasks(corpus: Any, split: bool) -> TextTasks | None:
     """
     if "distributed" not in sys.modules or not (is_path(corpus) or isinstance(corpus, TextFiles) or is_dask(corpus)):
         return None
-    from twofold.core.engine.dask_tasks import find_cluster
+    from twofold.core.engine.dask import find_cluster
 
     tasks = find_cluster(TASK_BYTES)
     if tasks is None:

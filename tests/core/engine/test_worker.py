@@ -10,7 +10,7 @@ import pytest
 FAULTS = """
 import resource
 import numpy as np
-from twofold.core.engine.worker import reuse_memory
+from twofold.core.engine.tasks import reuse_memory
 
 def count():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -37,7 +37,7 @@ def test_a_worker_uses_freed_memory_again_unless_somebody_set_another_limit(limi
 
 COMPILE = """
 import numpy as np
-from twofold.core.engine.worker import compile_once
+from twofold.core.engine.tasks import compile_once
 from twofold.kernels.top_k import select_best
 
 compile_once()

@@ -22,6 +22,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import count
 from time import monotonic
 from typing import Any, ClassVar, NamedTuple, cast
 from uuid import uuid4
@@ -42,7 +43,15 @@ from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.data.kept_rows import count_bytes
 from twofold.core.data.sources import Source, float_dtype
 from twofold.core.engine.local import Engine, Parts, Shared, Tree, single_blas
-from twofold.core.engine.tasks import copy_arrays, on_worker
+from twofold.core.engine.tasks import (
+    Tasks,
+    copy_arrays,
+    list_pieces,
+    on_worker,
+    read_saved,
+    run_in_budget,
+    watch_tasks,
+)
 from twofold.core.progress import Counter, is_watched
 from twofold.core.types import Block
 
@@ -489,6 +498,45 @@ class DaskEngine(Engine):
             waiting.extend(self._start(plan, graph, [name], [name]))
         while waiting:
             yield from self.fetch(waiting.popleft())
+
+
+class DaskTasks(Tasks):
+    """On the workers of a cluster, each of which keeps to the memory budget with the tasks of `task_bytes` it runs.
+
+    A handle is a future, whose recipe the scheduler keeps as long as a later one was made of it.
+    """
+
+    costly = True
+
+    def __init__(self, client: Any, task_bytes: int):
+        self.client, self.sign, self.counter = client, uuid4().hex[:8], count()
+        self.task_bytes = task_bytes
+        threads = client.nthreads()
+        self.workers, self.threads = max(1, len(threads)), max(1, sum(threads.values()))
+
+    def submit(self, fn: Callable[..., Any], *args: Any) -> Any:
+        key = f"{fn.__name__}-{self.sign}-{next(self.counter)}"
+        DaskEngine.tasks += 1
+        return self.client.submit(run_in_budget, config().memory, self.task_bytes, fn, *args, key=key)
+
+    def hold(self, value: Any) -> Any:
+        return DaskEngine(self.client).hold(value)
+
+    def gather(self, handles: Sequence[Any], label: str = "") -> list[Any]:
+        watch_tasks(handles, label)
+        return DaskEngine(self.client).fetch(list(handles))
+
+    def load(self, saved: Any) -> Any:
+        return self.submit(read_saved, saved)
+
+    def frames(self, collection: Any) -> list[Any]:
+        return self.client.compute(list_pieces(collection))
+
+
+def find_cluster(task_bytes: int) -> DaskTasks | None:
+    """The tasks of the client in force, if any; within a task there is none."""
+    engine = engine_of_files()
+    return DaskTasks(engine.client, task_bytes) if isinstance(engine, DaskEngine) else None
 
 
 def _identity(value: Any) -> Any:
