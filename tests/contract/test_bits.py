@@ -147,7 +147,7 @@ def test_worker_processes_equal_memory(case, workers, client_of):
             assert not differences(fit_expected(case, at), fit(case, in_chunks(X), y))
 
 
-@parametrize(SPARSE)
+@parametrize(SPARSE, quick=one_each_package(SPARSE))
 @pytest.mark.parametrize("workers", [3, pytest.param(1, marks=pytest.mark.soak)])
 def test_sparse_chunks_on_worker_processes_equal_memory(case, workers, client_of):
     X, y, expected = as_sparse(case)
@@ -168,7 +168,14 @@ def test_a_folder_read_by_worker_processes_equals_memory(case, client_of, tmp_pa
         assert not differences(fit_expected(case, 0), fit(case, tmp_path, y))
 
 
-@pytest.mark.parametrize("model", ["PPCA", "FactorAnalysis", "GaussianMixture", "MixtureOfPPCA"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        "PPCA",
+        "GaussianMixture",
+        *(pytest.param(m, marks=pytest.mark.soak) for m in ("FactorAnalysis", "MixtureOfPPCA")),
+    ],
+)
 def test_patterns_of_holes_too_many_to_keep_are_found_again(model, client_of, tmp_path):
     from twofold.core.data.missing_patterns import observe
 
