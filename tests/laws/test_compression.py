@@ -14,7 +14,7 @@ from twofold.signals import (
     open_signal,
     rate_distortion,
 )
-from twofold.signals.images.tfi_file import (
+from twofold.signals.tfi_file import (
     CHECK,
     HEAD,
     METHODS,

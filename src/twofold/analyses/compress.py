@@ -183,7 +183,7 @@ class Compression(CompressionAnswer):
 
     def plot(self) -> Figure:
         from twofold.plots.models.images import rate_distortion_figure
-        from twofold.signals.images.compress import rate_distortion
+        from twofold.signals.compression import rate_distortion
 
         found = rate_distortion(with_alpha(self.before))
         after = f"{self.best.size:,} bytes, {decibels(self.best.psnr)}", split_alpha(self.image)[0]
@@ -363,7 +363,6 @@ def compress(
     with doing("reading"):
         before = as_image_or_signals(data, reading)
         from twofold.signals import compression
-        from twofold.signals.images import compress as images
 
     notes = before.notes
     if isinstance(before, Recording):
@@ -372,11 +371,11 @@ def compress(
                 f"{before.source} has {len(before.names)} columns, which need not have one unit: "
                 f"{quote_names(before.names)}. Name one: ⟨columns={before.names[0]}⟩."
             )
-        values, usual, meaning = before.signals, compression.DEFAULT_PSNR, " of the signal's range"
+        values, usual, meaning = before.signals, compression.DEFAULT_SIGNAL_PSNR, " of the signal's range"
         make: Any = partial(compression.compress_signal, values, rate=before.rate, names=before.names)
     else:
-        values, usual, meaning = with_alpha(before), images.DEFAULT_PSNR, ", hard to tell from the original"
-        make = partial(images.compress_image, values)
+        values, usual, meaning = with_alpha(before), compression.DEFAULT_IMAGE_PSNR, ", hard to tell from the original"
+        make = partial(compression.compress_image, values)
     if psnr is None and size is None:
         psnr = usual
         notes.append(f"aimed at {usual:g} dB{meaning} (⟨psnr⟩ or ⟨size⟩ sets the target)")

@@ -13,10 +13,17 @@ from twofold.signals.coherence import (
     rip_estimate,
     sparsest_code,
 )
-from twofold.signals.compression import CompressedSignal, compress_signal, open_signal
+from twofold.signals.compression import (
+    CompressedImage,
+    CompressedSignal,
+    compress_image,
+    compress_signal,
+    open_image,
+    open_signal,
+    rate_distortion,
+)
 from twofold.signals.compressive_sensing import CompressiveSensing, measurements_needed
 from twofold.signals.dictionary import SparseCoder
-from twofold.signals.images.compress import CompressedImage, compress_image, open_image, rate_distortion
 from twofold.signals.images.denoise import denoise_image
 from twofold.signals.images.inpaint import inpaint_image
 from twofold.signals.ksvd import KSVD

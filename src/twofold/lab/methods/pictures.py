@@ -21,7 +21,8 @@ from twofold.lab.script import Script
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-DENOISE, INPAINT, COMPRESS = (f"signals.images.{verb}:{verb}_image" for verb in ("denoise", "inpaint", "compress"))
+DENOISE, INPAINT = (f"signals.images.{verb}:{verb}_image" for verb in ("denoise", "inpaint"))
+COMPRESS = "signals.compression:compress_image"
 MAX_DECIBELS = 200.0  # shown of a picture that is exact
 SIDE = Setting(
     "side",
