@@ -120,7 +120,12 @@ def _parse(module: str) -> list[ast.stmt]:
 @cache
 def _find(module: str, name: str) -> tuple[str, Any]:
     """Return the statement that binds a name, and the module it stands in; imports are followed."""
+    home, _, name = name.rpartition(".")
     for node in _parse(module):
+        if home and isinstance(node, ast.ImportFrom):  # of a module, as `from twofold.completion import _auto_ridge`
+            for alias in node.names:
+                if home == (alias.asname or alias.name):
+                    return _find(f"{node.module}.{alias.name}", name)
         if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and node.name == name:
             return module, node
         if isinstance(node, (ast.Assign, ast.AnnAssign)):
