@@ -63,8 +63,9 @@ class SoftImpute(LowRank):
     normalize : {"row", "column"} or None, default=None
         Fit the z-scores of rows or of columns: as in :class:`ALS`.
     tol : float, default=1e-5
-    max_iter : int, default=500
         When the sweeps end: as in :class:`ALS`.
+    max_iter : int, default=500
+        Sweeps at most.
     random_state : int, RandomState, Generator or None, default=None
         Which cells are held out, and where the first search for singular vectors begins.
 
