@@ -12,7 +12,7 @@ PLAIN = {  # a command line -> its files, words of the answer, words of the note
     "reduce people.csv": (
         worlds.write_people,
         "PC1|PC2|columns that weigh most|held out|by PCA",
-        '"name" names the rows|"group" set aside|standardized|knee',
+        '"name" names the rows|standardized|knee',
     ),
     "cluster groups.csv": (
         worlds.write_groups,

@@ -9,7 +9,7 @@ from twofold import PCA, PPCA, GaussianMixture, KMeans, PPCAClassifier
 
 
 def test_a_model_is_explained(twofold, people):
-    assert twofold("reduce", "people.csv", "--save", "m.twofold", "-k", 3).exit_code == 0
+    assert twofold("reduce", "people.csv", "--drop", "group", "--save", "m.twofold", "-k", 3).exit_code == 0
     result = twofold("inspect", "m.twofold")
     assert result.exit_code == 0, result.stderr
     for text in ("PCA", "n_components", "float64 (3, 5)", "history", "sweep", "components", "income", "█", "kB"):

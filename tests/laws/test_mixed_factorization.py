@@ -1,4 +1,4 @@
-"""A loss for each column: descent, optima, holes, blocks, and the dedicated models where all columns are alike."""
+"""A loss for each column: descent, optima, holes, blocks, and dedicated models where columns are of one kind."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ PAIRS = [
 pairs = pytest.mark.parametrize(("left", "right"), PAIRS, ids=repr)
 
 
-def mixed_table(n=60, seed=0, share=0.0):
+def make_table(n=60, seed=0, share=0.0):
     """Eight columns of six kinds that follow from two hidden numbers of each row; `share` of the cells is unknown."""
     rng = np.random.default_rng(seed)
     U = rng.normal(size=(n, 2))
@@ -103,7 +103,7 @@ def slopes(X, M, h=1e-6):
 
 
 def objective(model, X, U):
-    """What the fitted components and these codes cost, by the definition."""
+    """Return what the fitted components and these codes cost, by the definition."""
     _, left, right = model._choices()
     loss = (cell_losses(X, U @ model.components_ + model.intercept_) * model.scales_).sum()
     first = np.unique(OWNERS, return_index=True)[1]
@@ -125,7 +125,7 @@ def fit(X, left=Ridge(0.3), right=Ridge(0.5), k=2, sample_weight=None, **params)
 @pytest.mark.parametrize("scale", [False, True])
 @pytest.mark.parametrize("share", [0.0, 0.2])
 def test_the_objective_never_rises_and_is_what_it_says(left, right, scale, share):
-    X = mixed_table(share=share)
+    X = make_table(share=share)
     model = fit(X, left, right, scale=scale, tol=0.0, max_iter=15)
     path = np.array(model.history_["objective"])
     assert np.all(np.diff(path) <= 0) and path[-1] < path[0]
@@ -145,7 +145,7 @@ def test_the_objective_never_rises_and_is_what_it_says(left, right, scale, share
 @pytest.mark.parametrize("scale", [False, True])
 @pytest.mark.parametrize("share", [0.0, 0.2])
 def test_the_end_is_stationary(scale, share):
-    X = mixed_table(share=share)
+    X = make_table(share=share)
     model = fit(X, scale=scale, **TIGHT)
     U, Z = model.transform(X), model.components_
     assert objective(model, X, U) == pytest.approx(model.history_["objective"][-1], rel=1e-8)
@@ -162,7 +162,7 @@ def test_the_end_is_stationary(scale, share):
 
 
 def test_thresholds_of_ordered_levels_are_in_order():
-    model = fit(mixed_table(n=200), tol=1e-9, max_iter=2000)
+    model = fit(make_table(n=200), tol=1e-9, max_iter=2000)
     assert np.all(np.diff(model.intercept_[OWNERS == 1]) < 0)
 
 
@@ -175,7 +175,7 @@ def test_thresholds_of_ordered_levels_are_in_order():
     ids=repr,
 )
 def test_a_list_of_equal_losses_is_the_loss(loss, columns):
-    X = np.repeat(mixed_table(share=0.1)[:, columns], 3, axis=1)
+    X = np.repeat(make_table(share=0.1)[:, columns], 3, axis=1)
     params = {"left": Ridge(0.3), "right": Ridge(0.5), "intercept": True, "max_iter": 10, "random_state": 0}
     one = Factorization(2, loss=loss, **params).fit(X)
     other = Factorization(2, loss=[loss] * X.shape[1], **params).fit(X)
@@ -231,7 +231,7 @@ def test_two_categories_are_yes_or_no():
 
 
 def test_clusters_of_categories_have_the_shares_of_their_rows():
-    X = mixed_table(n=200)
+    X = make_table(n=200)
     model = fit(X, OneHot(), Free(), k=3, tol=1e-12, max_iter=2000)
     groups = model.transform(X).argmax(axis=1)
     M = model.components_ + model.intercept_
@@ -245,7 +245,7 @@ def test_clusters_of_categories_have_the_shares_of_their_rows():
 
 
 def test_every_column_costs_one_a_cell_at_its_best_constant():
-    X = mixed_table(share=0.2)
+    X = make_table(share=0.2)
     scales = fit(X, scale=True, max_iter=1).scales_
     for j in (0, 5):
         assert 1 / scales[j] == pytest.approx(0.5 * np.nanvar(X[:, j]), rel=1e-6)
@@ -258,7 +258,7 @@ def test_every_column_costs_one_a_cell_at_its_best_constant():
 
 
 def test_units_of_columns_do_not_matter_with_scales():
-    X = mixed_table(share=0.1)
+    X = make_table(share=0.1)
     Y = X.copy()
     Y[:, 0], Y[:, 5] = 1000 * X[:, 0] + 7, 0.01 * X[:, 5]
     start = np.random.default_rng(0).normal(size=(2, len(OWNERS)))
@@ -270,7 +270,7 @@ def test_units_of_columns_do_not_matter_with_scales():
 
 
 def test_a_constant_column_and_an_unknown_one_are_survived():
-    X = mixed_table()
+    X = make_table()
     X[:, 4], X[:, 5], X[:, 7] = 2.0, 3.0, np.nan
     model = fit(X, scale=True, max_iter=50)
     assert np.isfinite(model.complete(X)).all()
@@ -283,7 +283,7 @@ def test_a_constant_column_and_an_unknown_one_are_survived():
 
 @pytest.mark.parametrize("scale", [False, True])
 def test_what_lies_in_a_hole_is_not_looked_at(scale):
-    X = mixed_table()
+    X = make_table()
     W = (np.random.default_rng(1).random(X.shape) < 0.8).astype(float)
     other = np.where(W > 0, X, np.array([99, 3, 99, 1, 2, 99, 99, 3]))
     one = fit(X, scale=scale, max_iter=20, sample_weight=W)
@@ -296,7 +296,7 @@ def test_what_lies_in_a_hole_is_not_looked_at(scale):
 
 
 def test_only_holes_are_filled_and_every_column_in_its_own_terms():
-    X = mixed_table(n=300)
+    X = make_table(n=300)
     H = np.where(np.random.default_rng(1).random(X.shape) < 0.2, np.nan, X)
     model = fit(H, scale=True)
     filled, gone = model.complete(H), np.isnan(H)
@@ -309,7 +309,7 @@ def test_only_holes_are_filled_and_every_column_in_its_own_terms():
 
 
 def test_probabilities_are_those_of_the_cells():
-    X = mixed_table(share=0.1)
+    X = make_table(share=0.1)
     model = fit(X)
     U = model.transform(X)
     cells = model.inverse_transform(U)
@@ -323,7 +323,7 @@ def test_probabilities_are_those_of_the_cells():
 
 
 def test_a_row_of_weight_two_is_two_rows():
-    X, w = mixed_table(share=0.1), np.random.default_rng(3).integers(0, 4, 60)
+    X, w = make_table(share=0.1), np.random.default_rng(3).integers(0, 4, 60)
     start = np.random.default_rng(0).normal(size=(2, len(OWNERS)))
     one = fit(X, scale=True, init=start, tol=0.0, max_iter=10, sample_weight=w)
     two = fit(np.repeat(X, w, axis=0), scale=True, init=start, tol=0.0, max_iter=10)
@@ -332,9 +332,9 @@ def test_a_row_of_weight_two_is_two_rows():
 
 
 def test_hidden_columns_are_scored_by_their_loss():
-    X = mixed_table(n=300)
+    X = make_table(n=300)
     better, worse = fit(X, scale=True), fit(X, scale=True, left=Ridge(1e6))
-    assert better.heldout_score(mixed_table(n=300, seed=0)) > worse.heldout_score(mixed_table(n=300, seed=0))
+    assert better.heldout_score(make_table(n=300, seed=0)) > worse.heldout_score(make_table(n=300, seed=0))
     assert worse.heldout_score(X) == pytest.approx(-1, rel=1e-2)  # constants cost one a cell
 
 
@@ -345,7 +345,7 @@ def test_hidden_columns_are_scored_by_their_loss():
 @pytest.mark.parametrize("weighted", [False, True])
 def test_sources_and_threads_do_not_matter(tmp_path, weighted):
     da = pytest.importorskip("dask.array")
-    X = mixed_table(n=400, share=0.1)
+    X = make_table(n=400, share=0.1)
     W = np.random.default_rng(1).random(X.shape) if weighted else None
     np.save(tmp_path / "x.npy", X)
     with twofold.config(threads=1):
@@ -359,7 +359,7 @@ def test_sources_and_threads_do_not_matter(tmp_path, weighted):
 
 
 def test_files_keep_the_losses_of_columns(tmp_path):
-    X = mixed_table(share=0.1)
+    X = make_table(share=0.1)
     model = fit(X, scale=True, max_iter=10)
     model.save(tmp_path / "m.twofold")
     back = twofold.load(tmp_path / "m.twofold")
@@ -371,7 +371,7 @@ def test_files_keep_the_losses_of_columns(tmp_path):
 
 
 def test_single_precision_stays():
-    X = mixed_table(share=0.1).astype(np.float32)
+    X = make_table(share=0.1).astype(np.float32)
     model = fit(X, scale=True, max_iter=5)
     codes = model.transform(X)
     for found in (model.components_, model.intercept_, codes, model.inverse_transform(codes), model.complete(X)):
@@ -379,7 +379,7 @@ def test_single_precision_stays():
 
 
 def test_one_row_and_rows_without_anything_known():
-    X = mixed_table(share=0.1)
+    X = make_table(share=0.1)
     X[5] = np.nan
     model = fit(X, scale=True, max_iter=20)
     np.testing.assert_allclose(model.transform(X)[5], 0, atol=1e-9)
@@ -387,23 +387,25 @@ def test_one_row_and_rows_without_anything_known():
 
 
 def test_what_does_not_go_together_is_refused():
-    X = mixed_table()
+    X = make_table()
 
-    def refused(match, X=X, **params):
+    def require_refusal(match, X=X, **params):
         with pytest.raises(InputError, match=match):
             Factorization(2, **{"loss": KINDS, "intercept": True, **params}).fit(X)
 
-    refused(r"list of 7 and X has 8 columns", loss=KINDS[:7])
-    refused(r"loss\[1\] is 'logistic'", loss=[Squared(), "logistic"])
-    refused(r"loss\[0\] is Poisson.*link=\"log\"", loss=[Poisson(), Squared()])
-    refused("empty", loss=[])
-    refused("intercept=True", intercept=False)
-    refused("right=Orthonormal", right=Orthonormal())
-    refused("sparse", X=sparse.csr_array(X))
+    require_refusal(r"list of 7 and X has 8 columns", loss=KINDS[:7])
+    require_refusal(r"loss\[1\] is 'logistic'", loss=[Squared(), "logistic"])
+    require_refusal(r"loss\[0\] is Poisson.*link=\"log\"", loss=[Poisson(), Squared()])
+    require_refusal("empty", loss=[])
+    require_refusal("intercept=True", intercept=False)
+    require_refusal("right=Orthonormal", right=Orthonormal())
+    require_refusal("sparse", X=sparse.csr_array(X))
     for value in (3.0, -1.0, 0.5):
         Y = X.copy()
         Y[9, 4] = value
-        refused(rf"X\[9, 4\] is {value:g}; loss=Multinomial\(n_levels=3\) needs a whole number from 0 to 2", X=Y)
+        require_refusal(
+            rf"X\[9, 4\] is {value:g}; loss=Multinomial\(n_levels=3\) needs a whole number from 0 to 2", X=Y
+        )
     model = fit(X, max_iter=3)
     with pytest.raises(InputError, match=r"X\[9, 4\] is 0.5"):
         model.transform(Y)

@@ -20,6 +20,7 @@ import scipy.sparse as sp
 from twofold.analyses.common.analysis import Column, Data, Reading, analysis
 from twofold.analyses.common.answer import FRAMES, Answer, Grid, count
 from twofold.analyses.common.documents import as_documents
+from twofold.analyses.common.encoding import Encoding
 from twofold.analyses.common.tables import as_table, beside, warnings_as_notes
 from twofold.core.checks import InputError
 from twofold.core.declaration import Flag
@@ -189,6 +190,8 @@ def wants_images(model: Any, data: Any) -> bool:
 
 def given_rows(model: Any, table: Table) -> Given:
     """The columns of the fit, in their order."""
+    if hasattr(model, "encoding_"):
+        return given_mixed_rows(model, table)
     X = table.numbers
     names = [str(name) for name in getattr(model, "feature_names_in_", [])]
     truth = None
@@ -210,6 +213,17 @@ def given_rows(model: Any, table: Table) -> Given:
         X = pl.DataFrame(X, schema=names) if names else X
     kept = [*([table.ids] if table.ids is not None else []), *table.others.iter_columns()]
     return Given(table.source, X, pl.DataFrame(kept), table.notes, truth)
+
+
+def given_mixed_rows(model: Any, table: Table) -> Given:
+    """Columns of several kinds, encoded as they were for the fit."""
+    encoding = Encoding.from_lists(model.encoding_)
+    table.notes[:] = [note for note in table.notes if note not in table.aside]
+    X = encoding.read(table, getattr(model, "_allow_nan", False))
+    names = [str(name) for name in model.feature_names_in_]
+    check_known(model, X, names, table.source)
+    kept = [*([table.ids] if table.ids is not None else []), *table.others.iter_columns()]
+    return Given(table.source, pl.DataFrame(X, schema=names), pl.DataFrame(kept), table.notes)
 
 
 def check_columns(model: Any, names: list[str], table: Table) -> None:
@@ -314,7 +328,8 @@ def possible(model: Any, what: str) -> bool:
     if what == "filled":
         return (hasattr(model, "complete") or hasattr(model, "impute")) and not hasattr(model, "image_shape_")
     if what == "codes":
-        return hasattr(model, "transform") and not hasattr(model, "complete")
+        fills = hasattr(model, "complete") and getattr(model, "made_by_", "") != "reduce"
+        return hasattr(model, "transform") and not fills
     return hasattr(model, "score_samples") or hasattr(model, "log_likelihood")
 
 

@@ -1,8 +1,10 @@
 """The main directions of a table, and every row's place along them.
 
-PCA, or PPCA where cells are blank; by name also factor analysis, Bayesian PCA, a deep autoencoder and Fisher's
-discriminant (`_reduce_methods.py`). The number of directions is read off the spectrum unless it is given; how much of
-the variance they keep is measured on rows that were not fitted, or by filling in cells that were hidden.
+PCA, or PPCA where cells are blank. A table with categories or dates becomes a matrix in which all columns count alike
+(`common/encoding.py`), so that PCA of it is factor analysis of mixed data. By name also factor analysis, Bayesian PCA,
+a deep autoencoder, Fisher's discriminant and a generalized low rank model (`methods.py`). The number of directions is
+read off the spectrum unless it is given; how much of the variance they keep is measured on rows that were not fitted,
+or by filling in cells that were hidden.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import scipy.sparse as sp
 import twofold
 from twofold.analyses.common.analysis import Column, Data, Reading, Seed, analysis
 from twofold.analyses.common.answer import DRAWN, FRAMES, Answer, Grid, count, strongest
+from twofold.analyses.common.encoding import Encoded, encode_table, is_mixed
 from twofold.analyses.common.tables import (
     about_table,
     as_table,
@@ -34,11 +37,11 @@ from twofold.analyses.common.tables import (
     warnings_as_notes,
 )
 from twofold.analyses.common.targets import Writer
-from twofold.analyses.reduce.methods import Reduced, fit_by_name, split_label
+from twofold.analyses.reduce.methods import HIDDEN_CELLS, Reduced, fit_by_name, fit_glrm, hide_coded_cells, split_label
 from twofold.core.checks import InputError
 from twofold.core.declaration import Flag
 from twofold.core.progress import Progress, doing
-from twofold.io.tables.table import Table
+from twofold.io.tables.table import Table, quote_names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
 RULES = ("knee", "mle", "gavish-donoho", "parallel")
 WIDE = 2000  # beyond so many components a whole spectrum takes minutes
 SAMPLE = 20_000  # rows that are enough for the held-out figure
+MAX_DESCRIBED = 3  # components told in words
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -54,7 +58,9 @@ class Reduction(Answer):
 
     data: Table
     scores: np.ndarray  # (n,k)
-    weights: np.ndarray  # (k,d) of the columns in each component
+    weights: np.ndarray  # (k,D) of the columns, or of the numbers and levels, in each component
+    names: list[str]  # (D,) of what has weights
+    columns: int  # of the table that were fitted
     ratios: np.ndarray  # share of the variance of each component, kept or not
     blanks: int
     standardized: bool
@@ -68,7 +74,9 @@ class Reduction(Answer):
 
     @property
     def heading(self) -> str:
-        return about_table(self.data, len(self.scores))
+        if self.columns == len(self.data.columns):
+            return about_table(self.data, len(self.scores))
+        return f"{self.source}: {count(len(self.scores), 'row')}, {count(self.columns, 'column')}"
 
     @property
     def outcome(self) -> str:
@@ -79,8 +87,8 @@ class Reduction(Answer):
         return beside(self.data, {f"PC{c + 1}": self.scores[:, c] for c in range(self.k)})
 
     def heaviest(self, c: int) -> list[tuple[str, float]]:
-        """The columns that weigh most in component c."""
-        return strongest(self.weights[c], self.data.columns)
+        """The columns, or levels of these, that weigh most in component c."""
+        return strongest(self.weights[c], self.names)
 
     def grids(self) -> list[Grid]:
         total = np.cumsum(self.ratios)
@@ -98,7 +106,31 @@ class Reduction(Answer):
         return [Grid(head, rows, right=(1, 3), rest=f"components, {total[self.k - 1]:.1%} in all")]
 
     def lines(self) -> list[str]:
+        """Return what the first components mean, where columns are of several kinds, and the held-out figures."""
+        mixed = len(self.names) != self.columns or hasattr(self.model, "encoding_")
+        return [*(self.describe(c) for c in range(min(self.k, MAX_DESCRIBED)) if mixed), *self.held_out()]
+
+    def describe(self, c: int) -> str:
+        """Say in words which columns and levels make component c."""
+        parts = []
+        for verb, sign in (("grows with", 1), ("falls with", -1)):
+            names = [name for name, weight in self.heaviest(c) if weight * sign > 0]
+            if names:
+                parts.append(f"{verb} {quote_names(names)}")
+        return f"PC{c + 1} {' and '.join(parts)}"
+
+    def held_out(self) -> list[str]:
         own = self.figures
+        if own.get("what") == HIDDEN_CELLS:
+            told = []
+            if "rmse" in own:
+                told.append(f"numbers miss by {own['rmse']:.2f} standard deviations ({self.baseline['rmse']:.2f})")
+            if "right" in own:
+                told.append(f"{own['right']:.1%} of categories are right ({self.baseline['right']:.1%})")
+            return [
+                f"held out: {own['cells']:,} known cells were hidden and filled in; {', '.join(told)}; in brackets "
+                f"{self.baseline['method']}"
+            ]
         if "rmse" in own:
             unit = " (standardized units)" if self.standardized else ""
             return [
@@ -125,7 +157,7 @@ class Reduction(Answer):
         ]
         return {
             "rows": len(self.scores),
-            "columns": len(self.data.columns),
+            "columns": self.columns,
             "blank_cells": self.blanks,
             "model": type(self.model).__name__,
             "n_components": self.k,
@@ -143,7 +175,7 @@ class Reduction(Answer):
             self.k,
             self.scores,
             self.weights,
-            self.data.columns,
+            self.names,
             title=self.heading,
             groups=None if group is None else group.fill_null("blank").to_list(),
             group_name="" if group is None else group.name,
@@ -179,14 +211,14 @@ def reduce(
     data: Data,
     n_components: Annotated[int | float | str | None, Flag("-k", "--components", unit="K", parse=parse_size)] = None,
     *,
-    method: Literal["pca", "bayesian", "fa", "ae", "fisher"] | None = None,
+    method: Literal["pca", "bayesian", "fa", "ae", "fisher", "glrm"] | None = None,
     label: Column = None,
     scale: bool | None = None,
     seed: Seed = 0,
     progress: Progress | None = None,
     **reading: Unpack[Reading],
 ) -> Reduction:
-    """Find the main directions in a table of numbers (PCA; blanks are fine).
+    """Find the main directions in a table (PCA; categories, dates and blanks are fine).
 
     Parameters
     ----------
@@ -197,12 +229,13 @@ def reduce(
         parallel. Default: knee.
     method
         PCA, which takes blanks, too; Bayesian PCA, which finds the number of components; factor analysis, where every
-        column has its own noise; a deep autoencoder; Fisher's discriminant, which separates the groups of `label`.
-        Default: pca.
+        column has its own noise; a deep autoencoder; Fisher's discriminant, which separates the groups of `label`; a
+        generalized low rank model, in which every column has the loss of its kind. Default: pca.
     label
         Column that says which group a row belongs to, for method fisher.
     scale
-        Divide columns by their standard deviations. Default: if named columns differ tenfold in spread.
+        Divide columns by their standard deviations. Default: if named columns differ tenfold in spread, or some hold
+        categories or dates.
 
     Returns
     -------
@@ -215,6 +248,14 @@ def reduce(
     >>> answer = reduce(datasets.wine().data, 2, scale=True)
     >>> answer.table.columns
     ['PC1', 'PC2']
+
+    Categories count like numbers, and are named by their levels:
+
+    >>> import polars as pl
+    >>> size = [12.5, 13.0, 12.1, 61.0, 57.5, 60.2, 30.3, 31.0, 29.5]
+    >>> kind = ["finch"] * 3 + ["gull"] * 3 + ["crow"] * 3
+    >>> reduce(pl.DataFrame({"size": size, "kind": kind}), 1).lines()[0]
+    'PC1 grows with "size", "kind = gull" and falls with "kind = finch"'
     """
     if (label is None) == (method == "fisher"):
         raise InputError("⟨method=fisher⟩ and ⟨label⟩ go together: it separates the groups of that column.")
@@ -222,23 +263,34 @@ def reduce(
         table = as_table(data, **reading)
         table, y = (table, None) if label is None else split_label(table, label)
     notes = table.notes
-    X = in_memory(table)
-    n, d = shape_of(X)
-    if isinstance(n_components, int) and n > 1 and n_components > min(n, d):
-        raise InputError(
-            f"{n_components} components: {table.source} has {n} rows and {d} number columns, so at most {min(n, d)}."
-        )
-    check(X, n, table, "reduce")
-    blanks = int(np.isnan(X).sum()) if isinstance(X, np.ndarray) else 0
-    standardized = bool(scale) if isinstance(X, Path) else choose_scale(scale, X, table)
+    if method == "glrm" or is_mixed(table, label):
+        encoded = encode_columns(table, scale, label)
+        X, names = encoded.matrix, encoded.encoding.names
+        standardized, blanks = scale is not False, int(np.isnan(encoded.cells).sum())
+        n, d = X.shape
+        check_size(n_components, n, d, table)
+    else:
+        encoded, X = None, in_memory(table)
+        n, d = shape_of(X)
+        check_size(n_components, n, d, table)
+        check(X, n, table, "reduce")
+        names = table.columns
+        standardized = bool(scale) if isinstance(X, Path) else choose_scale(scale, X, table)
+        blanks = int(np.isnan(X).sum()) if isinstance(X, np.ndarray) else 0
+    divide = standardized and encoded is None
     if method in (None, "pca"):
-        found = fit_pca(X, n, n_components, standardized, blanks, seed, notes)
+        found = fit_pca(X, n_components, divide, blanks, seed, notes, encoded)
     else:
         with doing("fitting"):
-            found = fit_by_name(method, X, y, n_components, standardized, seed, table)
+            if encoded is not None and method == "glrm":
+                found = fit_glrm(encoded, n_components, seed, notes)
+            else:
+                found = fit_by_name(method, X, y, n_components, divide, seed, table, names)
     model = found.model
-    if table.named:
-        model.feature_names_in_ = np.array(table.columns, dtype=object)
+    if table.named and not hasattr(model, "encoding_"):
+        model.feature_names_in_ = np.array(names, dtype=object)
+        if encoded is not None:
+            model.encoding_ = encoded.encoding.as_lists()
     return Reduction(
         source=table.source,
         model=model,
@@ -249,6 +301,8 @@ def reduce(
         data=table,
         scores=found.scores,
         weights=found.weights,
+        names=names,
+        columns=len(names) if encoded is None else len(encoded.encoding.columns),
         ratios=found.ratios,
         blanks=blanks,
         standardized=standardized,
@@ -256,7 +310,29 @@ def reduce(
     )
 
 
-def fit_pca(X: Any, n: int, n_components: Any, standardized: bool, blanks: int, seed: int, notes: list[str]) -> Reduced:
+def check_size(k: Any, n: int, d: int, table: Table) -> None:
+    if isinstance(k, int) and n > 1 and k > min(n, d):
+        raise InputError(f"{k} components: {table.source} has {n} rows and {d} number columns, so at most {min(n, d)}.")
+
+
+def encode_columns(table: Table, scale: bool | None, label: str | None) -> Encoded:
+    """A table of several kinds of columns as numbers; one in which nothing varies is refused."""
+    if not isinstance(table.numbers, np.ndarray):
+        why = "too large for memory" if isinstance(table.numbers, Path) else "sparse"
+        raise InputError(f"⟨method=glrm⟩: {table.source} is {why}. PCA takes it as it is: leave ⟨method⟩ out.")
+    encoded = encode_table(table, scale is not False, label)
+    if len(encoded.cells) < 2:
+        raise InputError(f"{table.source} has one row; at least two are needed to see how rows differ.")
+    if not encoded.encoding.features:
+        raise InputError(f"{table.source}: every column is constant, so there is nothing to reduce.")
+    if scale is not False:
+        table.notes.append("numbers are standardized and levels divided by √share, so that every column counts alike")
+    return encoded
+
+
+def fit_pca(
+    X: Any, n_components: Any, standardized: bool, blanks: int, seed: int, notes: list[str], encoded: Encoded | None
+) -> Reduced:
     """PCA, or PPCA where cells are blank, and how good it is on what it has not seen."""
     with warnings_as_notes(notes):
         fit = fit_with_blanks if blanks else fit_complete
@@ -266,7 +342,19 @@ def fit_pca(X: Any, n: int, n_components: Any, standardized: bool, blanks: int, 
         s = spread(X)  # the held-out figure is in standardized units too
         X = X / s if isinstance(X, np.ndarray) else sp.csr_array(X @ sp.diags_array(1 / s))
     with doing("measuring"):
-        figures, baseline = (hide_cells if blanks else hide_rows)(X, n, scores.shape[1], seed, notes)
+        n, k = len(scores), scores.shape[1]
+        if not blanks:
+            figures, baseline = hide_rows(X, n, k, seed, notes)
+        elif encoded is None:
+            figures, baseline = hide_cells(X, n, k, seed, notes)
+        else:
+            encoding = encoded.encoding
+
+            def fill(shown: np.ndarray) -> np.ndarray:
+                E = encoding.encode(shown)
+                return encoding.decode(twofold.PPCA(k, tol=1e-5, random_state=seed).fit(E).impute(E))
+
+            figures, baseline = hide_coded_cells(encoded.cells, encoding, fill, seed, notes)
     return Reduced(model, scores, ratios, model.components_, figures, baseline)
 
 

@@ -4,10 +4,12 @@ bayesian   Bayesian PCA, which switches off the directions that are not there
 fa         factor analysis: every column has a noise of its own
 ae         a deep autoencoder: codes that need not be linear
 fisher     the directions along which the groups of a label column lie farthest apart
+glrm       a generalized low rank model: every column has the loss of its kind
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,11 +18,17 @@ import polars as pl
 import scipy.sparse as sp
 
 import twofold
+from twofold.analyses.common.encoding import WEEKDAYS, Encoded, Encoding, find_plain_encoding
 from twofold.analyses.common.tables import spread, warnings_as_notes
 from twofold.core.checks import InputError
+from twofold.factors import Logistic, Loss, Multinomial, Ordinal, Ridge, Squared
+from twofold.io.tables.roles import Column
 from twofold.io.tables.table import Table, check_names
 
 SAMPLE = 20_000  # rows that are enough for the held-out figure
+HIDDEN_SHARE = 0.05  # of the known cells, for that figure
+HIDDEN_CELLS = "hidden cells of a table of several kinds of columns"
+GLRM_RIDGE = 1.0  # on both factors; every cell costs 1 at the best constant
 
 
 class Reduced(NamedTuple):
@@ -64,16 +72,18 @@ def fit_by_name(
     scale: bool,
     seed: int,
     table: Table,
+    names: list[str] | None = None,
 ) -> Reduced:
     """Fit one of the methods to a table in memory."""
     if not isinstance(X, np.ndarray):
         why = "too large for memory" if isinstance(X, Path) else "sparse"
         raise InputError(f"⟨method={method}⟩: {table.source} is {why}. PCA takes it as it is: leave ⟨method⟩ out.")
     blank = np.isnan(X)
+    names = table.columns if names is None else names
     if blank.any() and method in ("ae", "fisher"):
         i, j = np.argwhere(blank)[0]
         raise InputError(
-            f'⟨method={method}⟩: {table.source}, row {i + 1}, column "{table.columns[j]}" is blank. Fill the blanks '
+            f'⟨method={method}⟩: {table.source}, row {i + 1}, column "{names[j]}" is blank. Fill the blanks '
             "first, with twofold complete, or take ⟨method=fa⟩, which needs no filling."
         )
     s = spread(X) if scale and method in ("bayesian", "ae") else np.ones(X.shape[1])
@@ -153,3 +163,97 @@ def measure(
     what = "share of the variance that is kept in rows not fitted"
     figures = {"what": what, "rows": tenth, "kept": kept(X[test]), "kept_in_fitted_rows": kept(X[train])}
     return figures, {"method": "the mean of all rows", "kept": 0.0}
+
+
+# --- a loss for each column ---------------------------------------------------------------------------------
+
+
+def fit_glrm(encoded: Encoded, k: Any, seed: int, notes: list[str]) -> Reduced:
+    """A generalized low rank model of the coded columns, turned so that its directions are in order of their size.
+
+    Both ridges are the same for every turn of the factors, so the turned model is at the same optimum.
+    """
+    if k is not None and not isinstance(k, int):
+        raise InputError(f"⟨n_components={k}⟩: ⟨method=glrm⟩ has no spectrum to read a number off. Give a count.")
+    encoding, X, _ = encoded
+    plain = find_plain_encoding(X, encoding.columns)
+    kinds = [loss_of(f.part, plain.columns[j]) for f, j in zip(plain.features, plain.owners, strict=True)]
+    size = k or min(2, *X.shape)
+    if k is None:
+        notes.append(f"{size} components, as many as a picture shows; ⟨n_components⟩ gives more")
+
+    def fit(rows: np.ndarray) -> Any:
+        ridge = Ridge(GLRM_RIDGE)
+        model = twofold.Factorization(
+            size, loss=kinds, left=ridge, right=ridge, intercept=True, scale=True, random_state=seed
+        )
+        return model.fit(plain.encode(rows))
+
+    with warnings_as_notes(notes):
+        model = fit(X)
+    scores = np.asarray(model.transform(plain.encode(X)))
+    turn = np.linalg.svd(scores - scores.mean(axis=0), full_matrices=False)[2]
+    model.components_, scores = turn @ model.components_, scores @ turn.T
+    model.encoding_ = plain.as_lists()
+    model.feature_names_in_ = np.array(plain.names, dtype=object)
+    ratios, weights = explain(np.nan_to_num(encoded.matrix), scores)
+
+    def fill(shown: np.ndarray) -> np.ndarray:
+        return plain.decode(fit(shown).complete(plain.encode(shown)))
+
+    figures, baseline = hide_coded_cells(X, encoding, fill, seed, notes)
+    return Reduced(model, scores, ratios, weights, figures, baseline)
+
+
+def loss_of(part: str, column: Column) -> Loss:
+    """The loss of a column's kind."""
+    if part == "weekday":
+        return Multinomial(len(WEEKDAYS))
+    if column.role == "flag":
+        return Logistic()
+    if column.role == "category":
+        return Multinomial(len(column.levels))
+    return Ordinal(len(column.levels)) if column.role == "ordered" else Squared()
+
+
+# --- held-out cells of a table of several kinds -------------------------------------------------------------
+
+
+def hide_coded_cells(
+    X: np.ndarray, encoding: Encoding, fill: Callable[[np.ndarray], np.ndarray], seed: int, notes: list[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Hide one known cell in twenty of coded columns (n,d), fill them, and compare with means and frequent levels."""
+    from twofold.core.seeds import generator
+
+    rng = generator(seed, 1)
+    X = X[rng.permutation(len(X))[:SAMPLE]]
+    hidden = ~np.isnan(X) & (rng.random(X.shape) < HIDDEN_SHARE)
+    shown = np.where(hidden, np.nan, X)
+    varies = [len(np.unique(column[~np.isnan(column)])) > 1 for column in shown.T]  # something is left to learn from
+    hidden &= np.array(varies)
+    if not hidden.any():
+        notes.append("too few cells to hide any")
+        return {}, {}
+    shown = np.where(hidden, np.nan, X)
+    with warnings_as_notes([]):
+        filled = fill(shown)
+    errors: dict[str, list[np.ndarray]] = {"model": [], "trivial": []}
+    right: dict[str, list[np.ndarray]] = {"model": [], "trivial": []}
+    for j, column in enumerate(encoding.columns):
+        here, known = hidden[:, j], shown[~np.isnan(shown[:, j]), j]
+        truth = X[here, j]
+        if column.levels:
+            values, counts = np.unique(known, return_counts=True)
+            right["model"].append(filled[here, j] == truth)
+            right["trivial"].append(truth == values[counts.argmax()])
+        else:
+            errors["model"].append((filled[here, j] - truth) / known.std() if len(known) else truth[:0])
+            errors["trivial"].append((known.mean() - truth) / known.std() if len(known) else truth[:0])
+    figures: dict[str, Any] = {"what": HIDDEN_CELLS, "cells": int(hidden.sum())}
+    baseline: dict[str, Any] = {"method": "column means and the most frequent levels"}
+    for into, who in ((figures, "model"), (baseline, "trivial")):
+        if sum(map(len, errors[who])):
+            into["rmse"] = float(np.sqrt(np.mean(np.concatenate(errors[who]) ** 2)))
+        if sum(map(len, right[who])):
+            into["right"] = float(np.mean(np.concatenate(right[who])))
+    return figures, baseline
