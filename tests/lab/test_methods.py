@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator
 
 from twofold import InputError
 from twofold.lab.data import find_parts
-from twofold.lab.declarations import read_parameter
 from twofold.lab.methods import Cancelled, Data, catalog, find
+from twofold.lab.methods.setting import read_parameter
 from twofold.lab.script import Script
 
 METHODS = [method.id for method in catalog()]

@@ -7,13 +7,13 @@ of them runs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from twofold.core.checks import InputError
 from twofold.lab.methods import tables
-from twofold.lab.methods.linear import Axes, rebuild_row
+from twofold.lab.methods.linear import Axes
 from twofold.lab.methods.method import Data, Emit, Frame, Method, Result, Values, last_objective, pack, start_frame
 from twofold.lab.methods.setting import Control, Setting, control
 from twofold.lab.script import Script
@@ -69,10 +69,6 @@ def training_controls(epochs: int, rate: float, batch: int) -> tuple[Control, ..
     )
 
 
-def two_layers(chosen: Values) -> dict[str, Any]:
-    return {"hidden_layer_sizes": (chosen["units"], max(1, chosen["units"] // 2))}
-
-
 def as_gray(pictures: np.ndarray, limits: tuple[float, float]) -> np.ndarray:
     """Convert pictures to bytes from black to white."""
     low, high = limits
@@ -100,7 +96,7 @@ class Plane:
 class AutoencoderMethod(Axes):
     id, title, estimator, objective = "autoencoder", "Autoencoder", "Autoencoder", "mean squared error of a row"
     family, view, view_class, needs = "deep", "codes", Plane, "torch"
-    compare = ("pca", "linear_autoencoder", "vae")
+    compare: ClassVar[tuple[str, ...]] = ("pca", "linear_autoencoder", "vae")
     settings = (
         control("n_components", "numbers a code", max=32),
         UNITS,
@@ -115,15 +111,12 @@ class AutoencoderMethod(Axes):
         }
 
     def figure(self, view: Any, data: Data, model: Any) -> Figure:
-        return draw_codes(view, data, model, self.title)
+        """Draw the codes in the plane, in the colors of the target."""
+        from twofold.plots.models.linear import planes_figure
 
-
-def draw_codes(view: Any, data: Data, model: Any, title: str) -> Figure:
-    """Draw the codes in the plane, in the colors of the target."""
-    from twofold.plots.models.linear import planes_figure
-
-    target = np.zeros(len(view.X), dtype=int) if view.target is None else view.target
-    return planes_figure({f"{data.name}: {title}": view.codes(model)}, np.unique(target, return_inverse=True)[1])
+        target = np.zeros(len(view.X), dtype=int) if view.target is None else view.target
+        codes = {f"{data.name}: {self.title}": view.codes(model)}
+        return planes_figure(codes, np.unique(target, return_inverse=True)[1])
 
 
 class Latent(Plane):
@@ -150,11 +143,10 @@ class Latent(Plane):
         return arrays | {"samples": self.decode(model, self.grid)}, meta
 
 
-class VAEMethod(Method):
+class VAEMethod(AutoencoderMethod):
     id, title, estimator, objective = "vae", "Variational autoencoder", "VAE", "negative evidence lower bound"
-    family, view, view_class, needs = "deep", "latent", Latent, "torch"
+    view, view_class = "latent", Latent
     kinds = ("pictures",)
-    default_data = "digits"
     compare = ("autoencoder", "pca")
     settings = (
         control("n_components", "numbers a code", default=2, min=2, max=32),
@@ -164,11 +156,7 @@ class VAEMethod(Method):
     )
 
     def parameters(self, script: Script, chosen: Values) -> dict[str, Any]:
-        shape = {"image_shape": script["pictures"].shape[1:]}
-        return super().parameters(script, chosen) | two_layers(chosen) | shape
-
-    def figure(self, view: Any, data: Data, model: Any) -> Figure:
-        return draw_codes(view, data, model, self.title)
+        return super().parameters(script, chosen) | {"image_shape": script["pictures"].shape[1:]}
 
     def ask_decode(self, result: Result, at: Sequence[float]) -> Frame:
         """Return the picture at a place of the plane."""
@@ -176,9 +164,6 @@ class VAEMethod(Method):
         if place.shape != (2,) or not np.isfinite(place).all():
             raise InputError(f"at is {at!r}; a place has two numbers.")
         return {"picture": result.view.decode(result.model, place[None])[0]}, {}
-
-    def ask_reconstruct(self, result: Result, row: int, k: int = 0) -> dict[str, Any]:
-        return rebuild_row(self.title, result, row, k)
 
 
 class Sheet:

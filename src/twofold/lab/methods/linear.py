@@ -76,21 +76,6 @@ def fit_in_batches(script: Script, model: Any, view: Any, emit: Emit, batches: i
     script.say(f"for batch in np.array_split(X, {batches}):\n    model.partial_fit(batch)")
 
 
-def rebuild_row(title: str, result: Result, row: int, k: int = 0) -> dict[str, Any]:
-    """Rebuild a row from its first k codes, beside the row itself."""
-    X = result.view.X
-    if not hasattr(result.model, "inverse_transform"):
-        raise InputError(f"{title} cannot rebuild a row from its codes. Take PCA.")
-    if not 0 <= row < len(X):
-        raise InputError(f"row {row}: there are rows from 0 to {len(X) - 1}.")
-    codes = np.array(result.model.transform(X[row : row + 1]))
-    codes[:, k if k > 0 else codes.shape[1] :] = 0.0
-    values = np.asarray(result.model.inverse_transform(codes))[0]
-    original = [None if np.isnan(value) else float(value) for value in X[row]]
-    out = {"values": [float(value) for value in values], "original": original}
-    return out | ({"shape": list(result.view.shape)} if result.view.shape else {})
-
-
 class Axes(Method):
     """Rows by their codes; a row can be rebuilt from its first k."""
 
@@ -129,7 +114,18 @@ class Axes(Method):
         )
 
     def ask_reconstruct(self, result: Result, row: int, k: int = 0) -> dict[str, Any]:
-        return rebuild_row(self.title, result, row, k)
+        """Rebuild a row from its first k codes, beside the row itself."""
+        X = result.view.X
+        if not hasattr(result.model, "inverse_transform"):
+            raise InputError(f"{self.title} cannot rebuild a row from its codes. Take PCA.")
+        if not 0 <= row < len(X):
+            raise InputError(f"row {row}: there are rows from 0 to {len(X) - 1}.")
+        codes = np.array(result.model.transform(X[row : row + 1]))
+        codes[:, k if k > 0 else codes.shape[1] :] = 0.0
+        values = np.asarray(result.model.inverse_transform(codes))[0]
+        original = [None if np.isnan(value) else float(value) for value in X[row]]
+        shape = {"shape": list(result.view.shape)} if result.view.shape else {}
+        return {"values": values.tolist(), "original": original, **shape}
 
 
 class PCAMethod(Axes):

@@ -22,8 +22,7 @@ import numpy as np
 
 from twofold.core.checks import InputError
 from twofold.lab.data import Data
-from twofold.lab.declarations import summarize
-from twofold.lab.methods.setting import Control, Setting, seed
+from twofold.lab.methods.setting import Control, Setting, seed, summarize
 from twofold.lab.script import Script
 
 if TYPE_CHECKING:
