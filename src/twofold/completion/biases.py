@@ -107,13 +107,6 @@ def propose_reg(mass: np.ndarray, now: tuple, cells: int) -> float:
     return float(np.clip(left / cells * used / square, middle / FAR, middle * FAR))
 
 
-def sweep_sides(s: Sums, state: State, find: bool) -> tuple[State, float]:
-    """Columns, then rows, so that a row folded in again has the bias it has."""
-    lam_col, _, c, _ = solve_side(s, s.cols, s.rows, state.b, state.column_reg, state.row_reg, find)
-    lam_row, mean, b, objective = solve_side(s, s.rows, s.cols, c, state.row_reg, lam_col, find)
-    return State(mean, b, c, lam_row, lam_col), objective
-
-
 class Biases(Completion):
     """What a row and a column add to the mean, fitted jointly and shrunk towards it.
 
@@ -184,10 +177,15 @@ class Biases(Completion):
     def _solve(self, cells: Cells) -> Biases:
         """The fit, to cells already gathered."""
         regs, sums = _read_reg(self.reg), cells.sum_lines()
+        rows, cols, find = sums.rows, sums.cols, regs is None
 
         def sweep(state: State, t: int) -> loop.Sweep:
-            state, objective = sweep_sides(sums, state, regs is None)
-            return loop.Sweep(state, objective, {"row_reg": state.row_reg, "column_reg": state.column_reg})
+            """Columns, then rows, so that a row folded in again has the bias it has."""
+            lam_col, _, c, _ = solve_side(sums, cols, rows, state.b, state.column_reg, state.row_reg, find)
+            lam_row, mean, b, objective = solve_side(sums, rows, cols, c, state.row_reg, lam_col, find)
+            return loop.Sweep(
+                State(mean, b, c, lam_row, lam_col), objective, {"row_reg": lam_row, "column_reg": lam_col}
+            )
 
         def to_attributes(state: State) -> dict:
             return {

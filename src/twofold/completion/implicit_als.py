@@ -136,23 +136,19 @@ class ImplicitALS(Ranking, Factors):
         cells = open_cells(self, find_ratings(X, "sum"), sample_weight, self._rank)
         k, seed = self._rank(cells.shape), seed_of(self.random_state)
         cells, mass, constant = cells.as_counts(float(self.alpha))
+        solver = self.solver if self.solver != "auto" else "cg" if k > SMALL else "cholesky"
+        steps, size = {"cg": (STEPS, 0), "blocks": (0, BLOCK), "cholesky": (0, 0)}[solver]
         typical = np.sqrt(np.prod([d + mass / n for n, d in (cells.shape, cells.shape[::-1])]))
         lam = float(self.reg / typical**self.reg_power)
         cols, rows = (
-            HalfStep(k, 0.0, 1.0, Ridge(lam, float(self.reg_power), rest=float(others)), *self._choose_solver(k),
-                     alpha=float(self.alpha))
+            HalfStep(k, 0.0, 1.0, Ridge(lam, float(self.reg_power), rest=float(others)), steps, size, float(self.alpha))
             for others in cells.shape
-        )  # fmt: skip
+        )
         rng = generator(seed)
         drawn = (START / np.sqrt(k) * rng.normal(size=(m, k)) for m in cells.list_sizes("cols"))
         start = cells.start_rows(cells.place("cols", (Z.astype(cells.dtype) for Z in drawn)), rows)
         cells.run(self, HalfSteps(rows, cols), start, seed, constant, mean_=0.0, reg_=lam)
         return self
-
-    def _choose_solver(self, k: int) -> tuple[int, int]:
-        """Steps of conjugate gradients, and features of a block."""
-        solver = self.solver if self.solver != "auto" else "cg" if k > SMALL else "cholesky"
-        return {"cg": (STEPS, 0), "blocks": (0, BLOCK), "cholesky": (0, 0)}[solver]
 
     def _refuse(self, blocks: Blocks, allow_nan: bool | None = None) -> None:
         super()._refuse(blocks, allow_nan)

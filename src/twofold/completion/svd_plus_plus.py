@@ -135,12 +135,6 @@ def _estimate_spectrum(F: Pattern, rng: np.random.Generator) -> tuple[np.ndarray
     return np.concatenate(nodes), np.concatenate(shares)
 
 
-def start_link(F: Pattern, p: int, precision: float, dtype: np.dtype) -> Link:
-    """No effect of the pattern yet."""
-    n, d = len(F.scale), len(F.across.mass)
-    return Link(np.zeros((d, p), dtype), np.zeros((n, p), dtype), np.full(p, precision), np.full(p, precision))
-
-
 def update_link(F: Pattern, link: Link, T: np.ndarray, variance: np.ndarray) -> Link:
     """Coefficients and precisions given the rows T (n,p) and their summed posterior variances (p,)."""
     n, d = F.scale.shape[0], len(F.across.mass)
@@ -446,7 +440,7 @@ def compute_cells(state: State, plan: Plan, rows: np.ndarray, cols: np.ndarray) 
 
 def start_state(plan: Plan, biases: Biases, k: int, seed: int, factors: float = 0.1) -> State:
     """Small random factors, sure of themselves, and the biases."""
-    size, (a, c), cells = 0.1, np.tril_indices(k + 1), plan.cells
+    size, (a, c), cells, p = 0.1, np.tril_indices(k + 1), plan.cells, k + 1
 
     def draw(bias: np.ndarray, stream: int) -> Posterior:
         count = len(bias)
@@ -454,7 +448,10 @@ def start_state(plan: Plan, biases: Biases, k: int, seed: int, factors: float = 
         mean[:, -1] = bias / plan.spread
         return Posterior(mean.astype(cells.dtype), np.tile(((a == c) * size**2).astype(cells.dtype), (count, 1)))
 
-    rows, cols = (start_link(F, k + 1, 5.0, cells.dtype) for F in (plan.rows, plan.cols))
+    rows, cols = (  # no effect of the pattern yet
+        Link(np.zeros((d, p), cells.dtype), np.zeros((n, p), cells.dtype), np.full(p, 5.0), np.full(p, 5.0))
+        for n, d in (cells.shape, cells.shape[::-1])
+    )
     left = float(cells.rows.mass.sum()) * 0.7
     return State(draw(biases.row_bias_, 3), draw(biases.column_bias_, 4), left, 0.0, rows, cols)
 

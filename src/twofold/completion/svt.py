@@ -21,7 +21,6 @@ from twofold.completion import _sparse_low_rank as low_rank
 from twofold.completion._sparse_low_rank import LowRank, Places
 from twofold.core import loop
 from twofold.core.checks import InputError
-from twofold.core.data.known_cells import Observed
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval
 from twofold.core.seeds import seed_of
@@ -132,7 +131,12 @@ class SVT(LowRank):
     def fit(self, X: Table, y: Any = None, sample_weight: Weights = None) -> SVT:
         """Fit to the known cells of X (NaN or unstored is unknown, and so is a cell of weight 0)."""
         cells = self._observe(X, sample_weight)
-        _refuse_weights(cells)
+        w = cells.W.data
+        if w.min() != w.max():
+            raise InputError(
+                f"sample_weight has positive values from {w.min():g} to {w.max():g}; SVT meets every known cell "
+                "exactly, so none can count more. Give 0 or 1, or use SoftImpute or SVP, which weigh cells."
+            )
         x, seed, (n, d) = cells.X.data.astype(np.float64), seed_of(self.random_state), cells.shape
         whole = float(np.linalg.norm(x))
         size = whole / np.sqrt(len(x)) or 1.0
@@ -153,15 +157,6 @@ class SVT(LowRank):
         fitted = low_rank.make_attributes(cells, tau_=problem.tau)
         self._run(cells, sweep, start, seed, X, fitted, tol=0.0, advice=advice)
         return self
-
-
-def _refuse_weights(cells: Observed) -> None:
-    w = cells.W.data
-    if w.min() != w.max():
-        raise InputError(
-            f"sample_weight has positive values from {w.min():g} to {w.max():g}; SVT meets every known cell exactly, "
-            "so none can count more. Give 0 or 1, or use SoftImpute or SVP, which weigh cells."
-        )
 
 
 def start_dual(p: Problem, state: State) -> State:

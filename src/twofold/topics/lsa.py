@@ -11,8 +11,9 @@ A new document is folded in by the same product. The solvers are in core/numeric
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -30,19 +31,9 @@ from twofold.core.seeds import seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.linalg import fix_signs
 from twofold.text.tfidf import Weighing, find_weighing, weigh, weigh_blocks
-from twofold.topics._nonnegative import find_cell
+from twofold.topics._nonnegative import refuse_negative
 
 COMPONENTS = 100
-
-
-class State(NamedTuple):
-    """The result of the one sweep; empty before it."""
-
-    values: np.ndarray | None = None  # (k,) squared singular values
-    axes: np.ndarray | None = None  # (k,d)
-    idf: np.ndarray | None = None  # (d,)
-    total: float = 0.0  # ‖A‖²
-    weight: float = 0.0  # Σw
 
 
 class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
@@ -144,7 +135,7 @@ class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         w = self._weights(blocks, sample_weight)
         k, seed = self._k(blocks.shape), seed_of(self.random_state)
 
-        def sweep(state: State, t: int) -> loop.Sweep:
+        def sweep(state: dict, t: int) -> loop.Sweep:
             how = find_weighing(blocks, w, self.weighting)
             A = weigh_blocks(blocks, how)
             found = spectrum(
@@ -152,22 +143,29 @@ class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
             )
             if not np.isfinite(found.total):
                 self._refuse(blocks)
-            state = self._state(found, how, blocks.dtype)
-            left = max(state.total - float(np.asarray(state.values).sum()), 0.0)
-            return loop.Sweep(state, left, done=True, converged=found.converged)
+            attributes, left = self._attributes(found, how, blocks.dtype)
+            return loop.Sweep(attributes, left, done=True, converged=found.converged)
 
-        sign = lambda: fingerprint(blocks, w)  # noqa: E731
-        loop.run(self, sweep, State(), max_iter=1, tol=0.0, fitted=_attributes, X=X, fingerprint=sign, seed=seed)
+        sign = partial(fingerprint, blocks, w)
+        loop.run(self, sweep, {}, max_iter=1, tol=0.0, fitted=dict, X=X, fingerprint=sign, seed=seed)
         return self
 
-    def _state(self, spectrum: Spectrum, weighing: Weighing, dtype: np.dtype) -> State:
-        """The state after the sweep. If n_components is None, directions with singular value 0 are left out."""
-        values, axes = spectrum.values, spectrum.axes * fix_signs(spectrum.axes)[:, None]
+    def _attributes(self, spectrum: Spectrum, weighing: Weighing, dtype: np.dtype) -> tuple[dict, float]:
+        """The attributes, and the squared error. Without n_components, directions of singular value 0 are left out."""
+        values, axes, total = spectrum.values, spectrum.axes * fix_signs(spectrum.axes)[:, None], float(spectrum.total)
         if self.n_components is None:
             nothing = (1e-12 if dtype == np.float64 else 1e-6) * values[0]
             k = max(1, int((values > nothing).sum()))
             values, axes = values[:k], axes[:k]
-        return State(values, axes.astype(dtype), weighing.idf, float(spectrum.total), float(spectrum.weight))
+        attributes = {
+            "components_": axes.astype(dtype),
+            "singular_values_": np.sqrt(values).astype(dtype),
+            "explained_variance_": (values / max(float(spectrum.weight), 1e-300)).astype(dtype),
+            "explained_variance_ratio_": (values / total if total > 0 else np.zeros_like(values)).astype(dtype),
+            "idf_": weighing.idf,
+            "n_components_": len(values),
+        }
+        return attributes, max(total - float(values.sum()), 0.0)
 
     def _k(self, shape: tuple[int, int]) -> int:
         limit = min(shape)
@@ -180,12 +178,8 @@ class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
     def _refuse(self, blocks: Blocks, allow_nan: bool | None = None) -> None:
         super()._refuse(blocks, allow_nan)
-        cell = None if self.weighting is None else find_cell(blocks, lambda x: x < 0)
-        if cell is not None:
-            raise InputError(
-                f"X[{cell.row}, {cell.column}] is {cell.value:g}; LSA weighs counts and needs X >= 0. Negative values "
-                "in data cannot be weighed: clip them, or use PCA."
-            )
+        if self.weighting is not None:
+            refuse_negative("LSA", blocks)
 
     # ---- using -------------------------------------------------------------------------------------------------
 
@@ -213,15 +207,3 @@ def _codes(X: Any, weighing: Weighing, axes: np.ndarray) -> np.ndarray:
 
 def _score_hidden_cells(X: Any, split: Split, weighing: Weighing, mean: np.ndarray, axes: np.ndarray) -> np.ndarray:
     return square_costs(weigh(X, weighing), split, predict_by_axes, mean, axes)
-
-
-def _attributes(s: State) -> dict:
-    values, axes = np.asarray(s.values), np.asarray(s.axes)
-    return {
-        "components_": axes,
-        "singular_values_": np.sqrt(values).astype(axes.dtype),
-        "explained_variance_": (values / max(s.weight, 1e-300)).astype(axes.dtype),
-        "explained_variance_ratio_": (values / s.total if s.total > 0 else np.zeros_like(values)).astype(axes.dtype),
-        "idf_": s.idf,
-        "n_components_": len(values),
-    }

@@ -221,10 +221,6 @@ class PLSA(Reorderable, TopicModel):
         self.topic_share_ = _share(engine.reduce(add, found)).astype(blocks.dtype)
         return self
 
-    def fit_transform(self, X: Table, y: Any = None, sample_weight: Weights = None) -> Any:
-        """Find the topics, and give p(topic | document)."""
-        return self.fit(X, sample_weight=sample_weight).transform(X)
-
     def _advance(self, blocks: Blocks, w: np.ndarray | None, logs: float, minimum: float) -> Advance:
         """Both half-steps. Without tempering they are those of NMF: a mixture times its tokens is a code."""
         beta = float(self.tempering)

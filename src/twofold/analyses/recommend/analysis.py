@@ -22,7 +22,7 @@ from twofold.analyses.common.analysis import Column, Data, Seed, analysis, list_
 from twofold.analyses.common.answer import count
 from twofold.analyses.common.tables import is_paths, warnings_as_notes
 from twofold.analyses.recommend.answer import WIDTH, Listing, Recommendations
-from twofold.core.checks import InputError
+from twofold.core.checks import InputError, ModelFileError
 from twofold.core.config import config
 from twofold.core.declaration import Flag
 from twofold.core.printable import plain
@@ -230,22 +230,18 @@ def as_ratings_or_model(data: Any, roles: dict[str, str | None], missing: Sequen
     if type(one).__name__ == "Recommender":
         return Fitted(one, "the recommender")
     if isinstance(one, (str, os.PathLike)) and os.fspath(one).endswith(".twofold"):
-        return Fitted(load_recommender(os.fspath(one)), os.fspath(one))
+        from twofold.io.tables.read import missing_message
+
+        path = os.fspath(one)
+        if not os.path.isfile(path):
+            raise ModelFileError(missing_message(path))
+        model: Any = twofold.load(path)
+        if type(model).__name__ != "Recommender":
+            raise InputError(f"{path} holds a {type(model).__name__}. Give a Recommender, or a file of ratings.")
+        return Fitted(model, path)
     from twofold.io.ratings import read_ratings
 
     return read_ratings(data, **roles, missing=missing)
-
-
-def load_recommender(path: str) -> Any:
-    from twofold.core.checks import ModelFileError
-    from twofold.io.tables.read import missing_message
-
-    if not os.path.isfile(path):
-        raise ModelFileError(missing_message(path))
-    model = twofold.load(path)
-    if type(model).__name__ != "Recommender":
-        raise InputError(f"{path} holds a {type(model).__name__}. Give a Recommender, or a file of ratings.")
-    return model
 
 
 def as_names(

@@ -230,7 +230,11 @@ def topics(
         documents = as_documents(data, text, date, title) if files is None else as_unread(files)
         texts = documents.texts if files is None else Sample(files)
     notes = documents.notes
-    check_enough(len(texts), documents.source)
+    if len(texts) < MIN_DOCUMENTS:
+        raise InputError(
+            f"{documents.source} holds {count(len(texts), 'document')}; topics are what several have in common, so "
+            f"give at least {MIN_DOCUMENTS}. (Of one file each line is a document, of a folder each file.)"
+        )
     if files is not None and method == "lsa":
         check_budget(files.size, documents.source, remedy="⟨method=lsa⟩ reads all of it; lda, plsa and nmf do not. ")
     with doing("counting words"):
@@ -280,14 +284,6 @@ def topics(
     if documents.dates is not None:
         answer.over_time = prevalence(documents.dates, answer.mixtures, lengths, notes)
     return answer
-
-
-def check_enough(n: int, source: str) -> None:
-    if n < MIN_DOCUMENTS:
-        raise InputError(
-            f"{source} holds {count(n, 'document')}; topics are what several have in common, so "
-            f"give at least {MIN_DOCUMENTS}. (Of one file each line is a document, of a folder each file.)"
-        )
 
 
 def find_telling_documents(answer: Topics, c: int, lengths: np.ndarray) -> list[int]:

@@ -260,13 +260,12 @@ class PartitionedCells(Cells):
 
     def _revive(self, state: State) -> State:
         """Shards as they are, or those that a checkpoint gave back, however they were cut, as files."""
-        return State(*(self._revive_side(side, shards) for side, shards in zip(("rows", "cols"), state, strict=True)))
-
-    def _revive_side(self, side: str, shards: Any) -> Shards:
-        if isinstance(shards, Shards):
-            return shards
-        whole = np.concatenate([item[0] for item in shards])
-        return self._place("resumed", side, split_rows(whole, self.sides[side]))
+        if isinstance(state.U, Shards):
+            return state
+        whole = {
+            side: np.concatenate([item[0] for item in found]) for side, found in zip(self.sides, state, strict=True)
+        }
+        return State(*(self._place("resumed", name, split_rows(Z, self.sides[name])) for name, Z in whole.items()))
 
     def _collect(self, name: str, shards: Shards, step: HalfStep) -> tuple[np.ndarray, np.ndarray]:
         """(n,k) factors and (n,) biases: in memory, or mapped from files of the folder if they are too large."""

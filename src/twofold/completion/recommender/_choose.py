@@ -273,7 +273,7 @@ class StoredCandidates(Candidates):
         users = np.flatnonzero(np.diff(self.held.indptr))
         some = np.unique(np.linspace(0, len(users) - 1, _lists.MAX_LISTS).astype(int))
         part = _lists.Part(self.seen, self.scale, self.held, users[some] if len(users) > _lists.MAX_LISTS else users)
-        return _lists.Trial([part], lambda plan, part: self._fit_quietly(plan.model))
+        return _lists.Trial([part], self._fit_quietly)
 
     def choose_rating(self, seconds: float) -> tuple[Any, dict[str, Any]]:
         models = {"Biases": self.scale.baseline, "ALS": self._fit_quietly(ALS(random_state=self.seed, **ALS_STOPPING))}

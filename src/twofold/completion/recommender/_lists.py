@@ -188,15 +188,11 @@ def split_parts(X: sparse.csr_array, implicit: bool, holdout: float, seed: int) 
     return parts
 
 
-def fit_plan(plan: Plan, part: Part) -> Any:
-    """A plan's model, fitted to what is shown."""
-    return plan.model.fit(value_cells(part.train, plan.how, part.scale))
-
-
 class Trial:
     """Plans compared on the same held-out cells; each one's NDCG, list by list."""
 
-    def __init__(self, parts: list[Part], fit: Callable[[Plan, Part], Any] = fit_plan):
+    def __init__(self, parts: list[Part], fit: Callable[[Any], Any] | None = None):
+        """`fit(model)` is for ratings that are not in memory."""
         self.parts, self.fit = parts, fit
         self.figures: dict[str, np.ndarray] = {}
         self.plans: dict[str, Plan] = {}  # those that may be taken
@@ -206,7 +202,8 @@ class Trial:
         found = []
         for part in self.parts:
             with quietly():
-                model = self.fit(plan, part)
+                cells = None if self.fit else value_cells(part.train, plan.how, part.scale)
+                model = self.fit(plan.model) if self.fit else plan.model.fit(cells)
             found.append(self.measure(model, part))
         self.figures[plan.name], self.plans[plan.name] = np.concatenate(found), plan
         return self.score(plan.name)

@@ -33,7 +33,7 @@ from scipy import sparse
 
 from twofold import metrics
 from twofold.completion.ids import number_ids, places, plain
-from twofold.completion.ratings_table import RatingsTable, merge_pairs, table, triples
+from twofold.completion.ratings_table import RatingsTable, count_items, merge_pairs, table, triples
 from twofold.completion.recommender._features import SAMPLE, learn_content, make_profiles, read_features, score_new
 from twofold.completion.recommender.splits import Part
 from twofold.completion.scorer import ProductScorer, Scorer, rank_items, rank_row
@@ -190,9 +190,11 @@ def list_methods(rec: Any) -> dict[str, Method]:
     scorer = ranking.make_scorer(rec.ratings_)
     out = {" + ".join(names): Method(scorer, lambda X: ranking.predict(rec._rank_values(X)), rating, rec.predict)}
     if not rec.implicit_ and "Biases" not in out:
-        biases = score_by_biases(rec)
+        b = rec.baseline_
+        biases = ProductScorer(np.ones((len(b.row_bias_), 1)), b.column_bias_[None].astype(np.float64), b.row_bias_)
         out["Biases"] = Method(biases, partial(_repeat_scores, biases), rec.baseline_, rec._baseline)
-    popular = score_by_popularity(rec.ratings_)
+    counts, n = count_items(rec.ratings_).astype(np.float32), len(rec.users_)
+    popular = ProductScorer(np.ones((n, 1), np.float32), counts[None], np.zeros(n, np.float32))
     out["popularity"] = Method(popular, partial(_repeat_scores, popular), None, None)
     return out
 
@@ -260,18 +262,6 @@ def judge_new_items(
         figures = {m: f(lists, wanted[users], n, average=False) for m, f in LISTS.items()} if len(users) else {}
         out[name] = Fold(None, np.empty(0, np.int64), figures, metrics.coverage(lists, len(new), n), None)
     return out
-
-
-def score_by_popularity(X: sparse.csr_array) -> ProductScorer:
-    """Scores by which every user gets the items that most users have."""
-    counts = np.bincount(X.indices, minlength=X.shape[1]).astype(np.float32)
-    return ProductScorer(np.ones((X.shape[0], 1), np.float32), counts[None], np.zeros(X.shape[0], np.float32))
-
-
-def score_by_biases(rec: Any) -> ProductScorer:
-    """The order that biases alone put items in."""
-    b = rec.baseline_
-    return ProductScorer(np.ones((len(b.row_bias_), 1)), b.column_bias_[None].astype(np.float64), b.row_bias_)
 
 
 def list_items(rec: Any, method: Method, users: np.ndarray, n: int, new: sparse.csr_array | None = None) -> np.ndarray:

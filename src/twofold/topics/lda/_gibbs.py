@@ -32,7 +32,7 @@ CELLS_PER_WORD = 8  # of a block, so that its work is much more than the sum of 
 
 
 class State(NamedTuple):
-    """The sample, and the sum of the samples after burn-in."""
+    """The sample, and the sum of the samples after burn-in, whose mean is the result."""
 
     counts: np.ndarray  # (d,k)
     alpha: np.ndarray  # (k,)
@@ -152,8 +152,3 @@ def check_whole(c: Corpus) -> None:
 def _can_sample(X: Any) -> bool:
     data, _, _ = as_counts(X, X.dtype)
     return bool(((data == np.floor(data)) & (data <= MAX_COUNT)).all())
-
-
-def average_samples(s: State) -> np.ndarray:
-    """The mean of the samples after burn-in; before, the last sample."""
-    return s.total / s.samples if s.samples else s.counts

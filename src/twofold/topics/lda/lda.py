@@ -241,7 +241,8 @@ class LatentDirichletAllocation(Reorderable, TopicModel):
         )  # fmt: skip
 
     def _attributes(self, state: Any, c: Corpus) -> dict:
-        counts = _gibbs.average_samples(state) if isinstance(state, _gibbs.State) else state.counts
+        sampled = isinstance(state, _gibbs.State) and state.samples
+        counts = state.total / state.samples if sampled else state.counts
         topics = _scvb0.word_shares(counts, c.beta)
         return {
             "components_": np.ascontiguousarray(topics.T).astype(c.blocks.dtype),

@@ -240,8 +240,12 @@ class NMF(Reorderable, NonnegativeModel):
                 f"beta_loss={self.beta_loss!r} needs a dense table without missing or weighted cells: every cell has "
                 'its own curvature. Fill the holes, or use "frobenius" or "kullback-leibler".'
             )
-        if beta <= 0:
-            refuse_zeros(blocks, self.beta_loss)
+        zero = find_cell(blocks, lambda x: x == 0) if beta <= 0 else None
+        if zero is not None:
+            raise InputError(
+                f"X[{zero.row}, {zero.column}] is 0; beta_loss={self.beta_loss!r} divides by it. Add a small number to "
+                'X, or use "kullback-leibler".'
+            )
         if whole:
             return Data(blocks, w, None, totals, None, expect_holes(blocks, w, totals, beta))
         cells = gather_cells(blocks, w if W is None else W, type(self).__name__)
@@ -345,16 +349,6 @@ def gather_cells(blocks: Blocks, weights: Any, name: str) -> Observed:
     row = np.repeat(np.arange(X.shape[0]), np.diff(W.indptr))
     values = np.asarray(X[row, W.indices]).ravel()
     return see_both_sides(sparse.csr_array((values, W.indices, W.indptr), shape=X.shape), W)
-
-
-def refuse_zeros(blocks: Blocks, loss: Any) -> None:
-    """Raise with the place of the first zero: β ≤ 0 divides by cells."""
-    cell = find_cell(blocks, lambda x: x == 0)
-    if cell is not None:
-        raise InputError(
-            f"X[{cell.row}, {cell.column}] is 0; beta_loss={loss!r} divides by it. Add a small number to X, or use "
-            '"kullback-leibler".'
-        )
 
 
 # --- new rows -----------------------------------------------------------------------------------------------

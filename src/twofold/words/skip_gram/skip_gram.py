@@ -251,7 +251,7 @@ class SkipGram(Model):
                 f"words; at most {steps.MAX_SOFTMAX_WORDS:,} are feasible. Set max_size={steps.MAX_SOFTMAX_WORDS} or "
                 'raise min_count, or use loss="negative".'
             )
-        if not has_pairs(parts):
+        if not any((np.diff(run.read().ends, prepend=0) > 1).any() for run in parts):  # no line has two words
             raise no_pairs(vocabulary)
         counts, bias_column = vocabulary.counts_, self.n_components if self.biases else -1
         keep, noise = steps.keep_chances(counts, self.subsample), counts.astype(np.float64) ** self.noise_power
@@ -315,11 +315,6 @@ def no_pairs(vocabulary: Vocabulary) -> InputError:
         f"no line of the corpus has two of the {len(vocabulary):,} words of the vocabulary, so there are no pairs. "
         "Give longer lines, or lower min_count."
     )
-
-
-def has_pairs(parts: list[Run]) -> bool:
-    """Return whether any line has two words."""
-    return any((np.diff(run.read().ends, prepend=0) > 1).any() for run in parts)
 
 
 def sign(vocabulary: Vocabulary, parts: list[Run]) -> str:
