@@ -102,11 +102,6 @@ def test_epochs_bring_the_cost_down(pairs):
     assert model.n_iter_ == 12 and model.converged_
 
 
-def test_biases_stay_at_zero_without_biases(pairs):
-    model = GloVe(3, biases=False, max_iter=2, random_state=0).fit(pairs)
-    assert not model.row_bias_.any() and not model.column_bias_.any()
-
-
 def test_planted_products_are_found():
     rng, V, k = np.random.default_rng(0), 60, 2
     u, z, b, c = rng.normal(size=(V, k)), rng.normal(size=(V, k)), rng.normal(size=(V, 1)), rng.normal(size=V)
@@ -181,14 +176,6 @@ def test_every_cell_alike_with_biases_is_one_of_what_the_means_leave(pairs):
     np.testing.assert_allclose(left.mean(axis=0), 0, atol=1e-5)
     np.testing.assert_allclose(left.mean(axis=1), 0, atol=1e-5)
     np.testing.assert_allclose(model.history_["objective"][0], 0.5 * (left**2).mean(), rtol=1e-4)
-
-
-def test_with_biases_it_is_completion_with_nothing_missing(pairs):
-    """No factors and biases do better: alternating least squares, which looks for them freely, ends at the same sum."""
-    M = np.log1p(pairs.counts_.toarray().astype(float))
-    model = GloVe(3, weighting="all", random_state=0).fit(pairs)
-    free = ALS(3, reg=1e-9, tol=1e-9, max_iter=500, random_state=0).fit(M)
-    np.testing.assert_allclose((gaps(model, M) ** 2).sum(), ((free.predict(M) - M) ** 2).sum(), rtol=1e-4)
 
 
 @both

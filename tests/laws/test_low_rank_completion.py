@@ -371,24 +371,31 @@ def test_a_spike_is_as_coherent_as_can_be():
     np.testing.assert_allclose(report.sample_bound, compute_sample_bound((6, 5), 1, 6.0, np.sqrt(30)), rtol=1e-6)
 
 
-def test_two_groups_cannot_be_recovered():
+def make_groups():
     X = np.full((5, 6), np.nan)
     X[:2, :3], X[2:, 3:] = 1.0, 2.0
-    report = recovery_report(X, 1)
-    assert report.groups == 2 and not report.possible and "2 groups" in report.verdict
+    return X
 
 
-def test_too_few_cells_cannot_determine_the_rank():
-    X = plant(20, 15, 3, share=0.9)[0]
-    X[4, 2:] = np.nan
-    report = recovery_report(X, 3)
-    assert report.least_in_row == 2 and not report.possible and "fewer than the rank 3" in report.verdict
-    empty = plant(20, 15, 1, share=0.9)[0]
-    empty[:, 5] = np.nan
-    report = recovery_report(empty, 1)
-    assert report.empty_columns == 1 and not report.possible and "no known cell" in report.verdict
-    sparse_report = recovery_report(plant(20, 15, 1, share=0.1)[1], 5)
-    assert sparse_report.known < sparse_report.degrees_of_freedom and not sparse_report.possible
+def hide(k, at):
+    X = plant(20, 15, k, share=0.9)[0]
+    X[at] = np.nan
+    return X
+
+
+@pytest.mark.parametrize(
+    "X, k, figures, words",
+    [
+        (make_groups(), 1, {"groups": 2}, "2 groups"),
+        (hide(3, np.s_[4, 2:]), 3, {"least_in_row": 2}, "fewer than the rank 3"),
+        (hide(1, np.s_[:, 5]), 1, {"empty_columns": 1}, "no known cell"),
+        (plant(20, 15, 1, share=0.1)[1], 5, {}, "cannot determine"),
+    ],
+)
+def test_what_cannot_be_recovered_is_said(X, k, figures, words):
+    report = recovery_report(X, k)
+    assert not report.possible and words in report.verdict
+    assert all(getattr(report, name) == value for name, value in figures.items())
 
 
 @pytest.mark.parametrize("k", [1, 2, 4])

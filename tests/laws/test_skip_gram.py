@@ -36,41 +36,40 @@ def count_near(text, words, window=1):
     return n + n.T
 
 
-def noise(counts):
-    return counts**0.75 / (counts**0.75).sum()
+def noise(counts, power=0.75):
+    return counts**power / (counts**power).sum()
 
 
-@pytest.mark.parametrize("negatives", [1, 5])
+def products(fitted):
+    b = 0 if fitted.biases_ is None else fitted.biases_
+    return fitted.vectors_.vectors_ @ fitted.contexts_.vectors_.T + b
+
+
+def goal(fitted, n, negatives=5, power=0.75):
+    """PMI of pairs with counts n, less log k."""
+    return np.log(n / (n.sum(axis=1, keepdims=True) * noise(fitted.vocabulary_.counts_, power)) / negatives)
+
+
+@pytest.mark.parametrize("negatives, power", [(1, 0.75), (5, 0.75), (1, 1.0)])
 @pytest.mark.parametrize("biases", [False, True])
-def test_products_become_pmi_less_log_k(negatives, biases):
+def test_products_become_pmi_less_log_k(negatives, power, biases):
     text = chain()
-    fitted = model(negatives=negatives, biases=biases).fit([text])
-    n = count_near(text, fitted.vocabulary_.words_)
-    goal = np.log(n / (n.sum(axis=1, keepdims=True) * noise(fitted.vocabulary_.counts_)) / negatives)
-    found = fitted.vectors_.vectors_ @ fitted.contexts_.vectors_.T + (fitted.biases_ if biases else 0)
-    assert np.abs(found - goal).max() < 0.15 < goal.std() / 2
+    fitted = model(negatives=negatives, noise_power=power, biases=biases).fit([text])
+    wanted = goal(fitted, count_near(text, fitted.vocabulary_.words_), negatives, power)
+    assert np.abs(products(fitted) - wanted).max() < 0.15 < wanted.std() / 2
 
 
-def test_one_negative_by_its_frequency_gives_pmi():
-    """Noise power 1 and one negative: ⟨x, y⟩ → log p(c, w) / (p(c) p(w)), with nothing taken off."""
+def test_near_words_count_more_unless_windows_do_not_shrink():
+    """With a window of 2 the optimum is that of pairs weighted 1 and 1/2, or else 1 and 1."""
     text = chain()
-    fitted = model(negatives=1, noise_power=1.0).fit([text])
-    n = count_near(text, fitted.vocabulary_.words_)
-    p = fitted.vocabulary_.counts_ / fitted.vocabulary_.counts_.sum()
-    goal = np.log(n / n.sum(axis=1, keepdims=True) / p)
-    assert np.abs(fitted.vectors_.vectors_ @ fitted.contexts_.vectors_.T - goal).max() < 0.15 < goal.std() / 2
+    shrink, fixed = (model(window=2, shrink_windows=s, max_iter=40).fit([text]) for s in (True, False))
+    near, falling = (count_near(text, fixed.vocabulary_.words_, window) for window in (1, 2))
 
+    def error(fitted, n):
+        return np.sqrt(((products(fitted) - goal(fitted, n)) ** 2).mean())
 
-def test_windows_that_do_not_shrink_count_all_their_words_alike():
-    text = chain()
-    fitted = model(window=2, shrink_windows=False, max_iter=40).fit([text])
-    near, falling = (count_near(text, fitted.vocabulary_.words_, window) for window in (1, 2))
-
-    def error(n):
-        goal = np.log(n / (n.sum(axis=1, keepdims=True) * noise(fitted.vocabulary_.counts_)) / 5)
-        return np.sqrt(((fitted.vectors_.vectors_ @ fitted.contexts_.vectors_.T - goal) ** 2).mean())
-
-    assert error(2 * falling - near) < 0.05 < error(falling)  # weights 1 and 1, not 1 and 1/2
+    assert error(fixed, 2 * falling - near) < 0.05 < error(fixed, falling)
+    assert error(shrink, falling) < 0.1 < goal(shrink, falling).std() / 2
 
 
 def test_whole_lines_are_windows_as_wide_as_the_longest():
@@ -85,22 +84,12 @@ def test_whole_lines_are_windows_as_wide_as_the_longest():
         SkipGram(window=None, **options).fit([["a", "b"], ["a"] * 1001])
 
 
-def test_near_words_count_more():
-    """With a window of 2 the optimum is that of pairs weighted 1 and 1/2."""
-    text = chain()
-    fitted = model(window=2, max_iter=40).fit([text])
-    n = count_near(text, fitted.vocabulary_.words_, window=2)
-    goal = np.log(n / (n.sum(axis=1, keepdims=True) * noise(fitted.vocabulary_.counts_)) / 5)
-    error = fitted.vectors_.vectors_ @ fitted.contexts_.vectors_.T - goal
-    assert np.sqrt((error**2).mean()) < 0.1 < goal.std() / 2
-
-
 @pytest.mark.parametrize("biases", [False, True])
 def test_the_softmax_becomes_the_conditional_frequencies(biases):
     text = chain()
     fitted = model(loss="softmax", biases=biases).fit([text])
     n = count_near(text, fitted.vocabulary_.words_)
-    P = np.exp(fitted.vectors_.vectors_ @ fitted.contexts_.vectors_.T + (fitted.biases_ if biases else 0))
+    P = np.exp(products(fitted))
     np.testing.assert_allclose(P / P.sum(axis=1, keepdims=True), n / n.sum(axis=1, keepdims=True), atol=0.01)
     p = n / n.sum(axis=1, keepdims=True)
     assert fitted.history_["objective"][-1] == pytest.approx(-(n * np.log(p)).sum() / n.sum(), rel=2e-3)
@@ -123,22 +112,15 @@ def test_the_softmax_gradient_is_that_of_finite_differences():
     np.testing.assert_allclose(found.of_X, numeric[0][found.rows], atol=1e-7)
     np.testing.assert_allclose(found.of_Y, numeric[1], atol=1e-7)
     assert set(found.rows) == set(near)
-
-
-def test_the_softmax_loss_is_minus_the_log_likelihood():
-    rng = np.random.default_rng(1)
-    X, Y = 3 * rng.normal(size=(2, 9, 5))
-    near, centre = rng.integers(0, 9, 30), rng.integers(0, 9, 30)
     Z = X @ Y.T
-    expected = -(Z - np.log(np.exp(Z).sum(axis=1, keepdims=True)))[near, centre].sum()
-    assert gradient(X, Y, near, centre).loss == pytest.approx(expected)
+    assert found.loss == pytest.approx(-(Z - np.log(np.exp(Z).sum(axis=1, keepdims=True)))[near, centre].sum())
 
 
 def test_the_score_is_the_expected_loss():
     """Against the sum over every possible negative."""
     text = chain()
     fitted = model(max_iter=3).fit([text])
-    Z = (fitted.vectors_.vectors_ @ fitted.contexts_.vectors_.T).astype(float)
+    Z = products(fitted).astype(float)
     n, q = count_near(text, fitted.vocabulary_.words_), noise(fitted.vocabulary_.counts_)
     met, drawn = np.logaddexp(0, -Z), 5 * np.logaddexp(0, Z) @ q
     expected = ((n * met).sum() + n.sum(axis=1) @ drawn) / n.sum()
@@ -185,9 +167,8 @@ def test_tiles_lead_to_the_same_optimum(monkeypatch):
     assert _steps.choose_way(40, 30, 24, False, True)[0] is _steps.visit_tiles
     fitted = model(k=24, max_iter=30, learning_rate=0.02).fit(lines)
     n = sum(count_near(line, fitted.vocabulary_.words_) for line in lines)
-    goal = np.log(n / (n.sum(axis=1, keepdims=True) * noise(fitted.vocabulary_.counts_)) / 5)
-    error = fitted.vectors_.vectors_ @ fitted.contexts_.vectors_.T - goal
-    assert np.sqrt((n * error**2).sum() / n.sum()) < 0.15 < goal.std() / 2
+    wanted = goal(fitted, n)
+    assert np.sqrt((n * (products(fitted) - wanted) ** 2).sum() / n.sum()) < 0.15 < wanted.std() / 2
 
 
 def test_threads_learn_what_one_thread_learns():
@@ -200,8 +181,7 @@ def test_threads_learn_what_one_thread_learns():
         together = model(max_iter=10, deterministic=False).fit(lines)
     end, nothing = alone.history_["objective"][-1], 6 * np.log(2)
     assert abs(together.history_["objective"][-1] - end) < 0.05 * (nothing - end)
-    Z = [(m.vectors_.vectors_ @ m.contexts_.vectors_.T).ravel() for m in (alone, together)]
-    assert np.corrcoef(*Z)[0, 1] > 0.95
+    assert np.corrcoef(*(products(m).ravel() for m in (alone, together)))[0, 1] > 0.95
 
 
 def test_frequent_words_are_left_out_more_often():

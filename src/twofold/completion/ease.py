@@ -322,17 +322,8 @@ class EASE(Ranking):
     def contributions(self, cols: ArrayLike, values: ArrayLike, target: int) -> np.ndarray:
         """The exact contribution of each cell of a row to the prediction of one column.
 
-        Parameters
-        ----------
-        cols, values : array-like of shape (m,)
-            The cells of a row that were seen, new or not.
-        target : int
-            The column that is predicted.
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            The prediction is their sum, plus what a row without any is predicted.
+        `cols` and `values` (m,) are the cells of a row that were seen, new or not. The prediction of column `target` is
+        the sum of the result (m,), plus what a row without any is predicted.
         """
         check_is_fitted(self)
         at, x = find_columns(cols, values, target, self.n_features_in_)

@@ -331,18 +331,9 @@ class Neighborhood(Completion):
     def contributions(self, cols: ArrayLike, values: ArrayLike, target: int) -> np.ndarray:
         """The contribution of each known cell of a row to the prediction of one more.
 
-        Parameters
-        ----------
-        cols, values : array-like of shape (m,)
-            The known cells of a row, new or not.
-        target : int
-            The column that is predicted.
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            The prediction is the row's baseline plus their sum. For "user", each neighbor's part is divided among the
-            cells it has in common with the row as they made it similar.
+        `cols` and `values` (m,) are the known cells of a row, new or not. The prediction of column `target` is the
+        row's baseline plus the sum of the result (m,). For "user", each neighbor's part is divided among the cells it
+        has in common with the row as they made it similar.
         """
         check_is_fitted(self)
         X, lines, unit = self._row(cols, values, target), self.normalization_, 1.0

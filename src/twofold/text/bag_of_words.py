@@ -150,13 +150,7 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
 
     @fitting
     def fit(self, X: Documents, y: Any = None) -> BagOfWords:
-        """Learn the words.
-
-        Parameters
-        ----------
-        X : list, Series or generator of str or of lists of str, or path
-        y : ignored
-        """
+        """Learn the words of documents: texts or lists of words, in a list, column, generator or file."""
         self._learn(X, keep=False)
         return self
 
@@ -230,12 +224,8 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
     def transform(self, X: Documents, *, to: str | os.PathLike | None = None) -> Any:
         """The counts of some documents, CSR int32 (n,d); words never seen are ignored (see `unseen`).
 
-        Parameters
-        ----------
-        X : as in `fit`
-        to : path, optional
-            A folder to write, ending in ".csr"; then its path is returned in place of the counts. It appears complete
-            or not at all.
+        With `to`, the path of a folder that ends in ".csr", the counts are written there and its path is returned. The
+        folder appears complete or not at all.
         """
         check_is_fitted(self)
         rows = self._rows(X, self.vocabulary_)

@@ -12,16 +12,7 @@ MAX_SENTENCE_WORDS = 30  # text without full stops is cut
 
 
 def snippet(text: str, weights: Mapping[str, float], width: int) -> str:
-    """The sentence with most weight in it, cut to a width; the first one if none has any.
-
-    Parameters
-    ----------
-    text : str
-    weights : mapping from word to float
-        The weight of each word.
-    width : int
-        Of the result, in characters.
-    """
+    """The sentence with most weight of its words in it, cut to a width in characters; the first if none has any."""
     best, most = "", -1.0
     for sentence in pieces(text[:MAX_CHARACTERS]):
         words = _WORD.findall(sentence.lower())

@@ -111,13 +111,7 @@ class Vocabulary(Model):
 
     @fitting
     def fit(self, corpus: Documents, y: Any = None) -> Vocabulary:
-        """Count the words.
-
-        Parameters
-        ----------
-        corpus : path, or list or generator of str or of lists of str
-        y : ignored
-        """
+        """Count the words of a corpus: texts or lists of words, in a list, generator or file."""
         texts = find_text_tasks(corpus, split=True)
         if texts is not None:
             return self._fit_on_cluster(texts)

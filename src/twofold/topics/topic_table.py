@@ -68,15 +68,10 @@ def topic_table(topics: Any, words: Any, top: int = 10, *, share: Any = None) ->
 def topic_map(topics: Any, *, share: Any = None) -> np.ndarray:
     """Points (k,2) for the topics; topics with common words are close.
 
-    Classical scaling of the Jensen–Shannon distances between the topics as distributions over words, so that
-    distances on the map approximate them as well as two dimensions allow.
-
-    Parameters
-    ----------
-    topics : fitted model or array of shape (k, d)
-        Rows of weights >= 0, scaled here to sum to 1.
-    share : array of shape (k,), optional
-        The weight of each topic in the fit of the map; equal by default.
+    Classical scaling of the Jensen–Shannon distances between the topics as distributions over words, so that distances
+    on the map approximate them as well as two dimensions allow. `topics` is a fitted model or an array (k, d) of
+    weights >= 0, scaled here to sum to 1; `share` (k,) is the weight of each topic in the fit of the map, equal by
+    default.
 
     Examples
     --------

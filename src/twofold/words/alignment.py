@@ -128,19 +128,10 @@ class Alignment(Model):
         return (normalize(X, self._sides[0].mean) @ self.matrix_).astype(X.dtype)
 
     def translate(self, word: Any, n: int = 5, *, method: str = "csls") -> list:
-        """The words of the target that match a word of the source best.
+        """The n words of the target that match a word of the source best: (word, score), best first.
 
-        Parameters
-        ----------
-        word : str, list of str, or array of shape (k,)
-            A word of the source, several words, or a vector of the source's space.
-        n : int, default=5
-        method : {"csls", "nearest"}, default="csls"
-            By cosines less the densities on both sides, or by cosines alone.
-
-        Returns
-        -------
-        list of (word, score), best first; for several words, a list of such lists
+        Several words have a list of such lists; a vector (k,) of the source's space may stand for a word. "csls" ranks
+        by cosines less the densities on both sides, "nearest" by cosines alone.
         """
         check_is_fitted(self)
         n, words = check_n(n), as_words(word)

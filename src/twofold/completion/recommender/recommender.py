@@ -433,16 +433,8 @@ class Recommender(Model):
     def recommend_all(self, n: int = 10, path: str | os.PathLike | None = None) -> Iterator[pl.DataFrame] | None:
         """The n best items of every user, in the order of ``users_``, without ever holding all scores.
 
-        Parameters
-        ----------
-        n : int, default=10
-        path : str or path, optional
-            A .csv, .tsv or .parquet file to write, which appears when it is complete.
-
-        Returns
-        -------
-        iterator of polars.DataFrame, or None if a path is given
-            Frames of user and the columns of :meth:`recommend`, for some thousand users each.
+        An iterator of frames of user and the columns of :meth:`recommend`, for some thousand users each. With the
+        `path` of a .csv, .tsv or .parquet file they are written to it instead; it appears when it is complete.
         """
         check_is_fitted(self)
         _check_n(n)

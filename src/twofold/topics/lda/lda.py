@@ -398,20 +398,9 @@ class LatentDirichletAllocation(Reorderable, TopicModel):
     def sample_documents(
         self, n: int = 1, length: Any = 100, *, random_state: Seed = None, return_topics: bool = False
     ) -> Any:
-        """Draw new documents from the model.
+        """Draw n new documents of `length` tokens, one number or one each, from the model: whole counts (n,d), CSR.
 
-        Parameters
-        ----------
-        n : int, default=1
-        length : int or array of shape (n,), default=100
-            Tokens a document.
-        random_state : int, RandomState, Generator or None, default=None
-        return_topics : bool, default=False
-            Also give p(topic | document), (n,k).
-
-        Returns
-        -------
-        csr_array of shape (n, d), whole counts; or the pair (counts, topics).
+        With `return_topics`, p(topic | document) (n,k) comes second.
         """
         check_is_fitted(self)
         if n < 1 or np.min(length) < 0:

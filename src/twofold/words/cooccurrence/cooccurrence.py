@@ -145,15 +145,10 @@ class Cooccurrence(Model):
 
     @fitting
     def fit(self, corpus: Documents, y: Any = None, *, to: str | os.PathLike | None = None) -> Cooccurrence:
-        """Count the pairs.
+        """Count the pairs of a corpus; see :meth:`Vocabulary.fit` for what that may be.
 
-        Parameters
-        ----------
-        corpus : path, or list or generator of str or of lists of str
-            See :class:`Vocabulary`.
-        y : ignored
-        to : path, optional
-            A folder to write, ending in ".csr"; then `counts_` is its path. It appears whole or not at all.
+        With `to`, the path of a folder that ends in ".csr", the table is written there, and `counts_` is that path. The
+        folder appears whole or not at all.
         """
         if to is not None and not os.fspath(to).lower().endswith(ENDING):
             raise InputError(f'to={os.fspath(to)!r} must end in "{ENDING}": models know a sparse table by that.')

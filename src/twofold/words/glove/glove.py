@@ -188,14 +188,7 @@ class GloVe(Model):
 
     @fitting
     def fit(self, X: Table, y: Any = None) -> GloVe:
-        """Learn the vectors.
-
-        Parameters
-        ----------
-        X : path, list or generator of str or of lists of str, or fitted Cooccurrence
-            A corpus, whose pairs are counted; or counted pairs.
-        y : ignored
-        """
+        """Learn the vectors of a corpus, which may be what :meth:`Vocabulary.fit` takes, or of a `Cooccurrence`."""
         seed, last = seed_of(self.random_state), self.max_iter - 1
         with count_pairs(X, self) as pairs:
             problem, total = self._problem(pairs, seed), float(sum_blocks(pairs.blocks, sum_cells))
@@ -252,11 +245,6 @@ class GloVe(Model):
 
         Its counts are scaled to the size of the text of the fit; words that were not in that text are left out.
         `EarlyStopping` calls this after every epoch: pass a fitted `Cooccurrence`, which is not counted again.
-
-        Parameters
-        ----------
-        X : corpus or fitted Cooccurrence, as for `fit`
-        y : ignored
         """
         check_is_fitted(self)
         sides = self.row_factors_, np.ascontiguousarray(self.components_.T)

@@ -91,14 +91,10 @@ class WordVectors(Model):
 
     @classmethod
     def of(cls, words: Any, vectors: Any, counts: Any = None) -> WordVectors:
-        """Word vectors from words and an array.
+        """Word vectors from V distinct words, the most frequent first, and an array (V, k).
 
-        Parameters
-        ----------
-        words : sequence of V distinct str, the most frequent first
-        vectors : array of shape (V, k), kept if it is float64, else made float32
-        counts : array of shape (V,), optional
-            Counts of the words; `document` uses them as weights.
+        The array stays float64 if it is, else it becomes float32. `document` uses `counts` (V,) of the words as
+        weights.
         """
         made = cls()
         made.words_ = check_words(words, "words")
@@ -150,17 +146,10 @@ class WordVectors(Model):
         return float(x @ y)
 
     def nearest(self, query: Any, n: int = 10) -> list[tuple[str, float]]:
-        """The words nearest to a word, to the mean direction of several, or to a vector.
+        """The n words nearest to a word, to the mean direction of several, or to a vector (k,): (word, cosine), best
+        first.
 
-        Parameters
-        ----------
-        query : str, list of str, or array of shape (k,)
-            Words of the query are left out of the answer, and so are words whose vector is zero.
-        n : int, default=10
-
-        Returns
-        -------
-        list of (word, cosine), best first; n of them, or all
+        Words of the query are left out of the answer, and so are words whose vector is zero.
         """
         self._check()
         n, words = check_n(n), as_words(query)
@@ -170,30 +159,20 @@ class WordVectors(Model):
         return self._pair_names(find_nearest(Q, self.vectors_, self._norms, n, exclude([at])))
 
     def analogy(self, a: str, b: str, c: str, n: int = 1, *, method: str = "additive") -> list[tuple[str, float]]:
-        """Find the word that is to `c` as `b` is to `a`: ``analogy("man", "king", "woman")`` is "queen".
+        """Find the n words that are to `c` as `b` is to `a`: ``analogy("man", "king", "woman")`` is "queen".
 
-        Parameters
-        ----------
-        a, b, c : str
-            They are left out of the answer.
-        n : int, default=1
-        method : {"additive", "multiplicative"}, default="additive"
-            The cosine with b − a + c, or the product of the cosines with b and c over that with a, in which no single
-            large cosine decides. All vectors have length 1.
+        By the cosine with b − a + c, or with method="multiplicative" by the product of the cosines with b and c over
+        that with a, in which no single large cosine decides. All vectors have length 1; the three words are left out of
+        the answer.
         """
         n, at = check_n(n), self._all([a, b, c])
         return self._pair_names(solve_questions(at[None], self.vectors_, self._norms, n, exclude([at]), method))
 
     def document(self, text: Any) -> np.ndarray:
-        """A vector (k,) for a text: the weighted mean of its words' vectors, each at length 1.
+        """A vector (k,) for a text or a list of words: the weighted mean of its words' vectors, each at length 1.
 
         A word with share p of all words has weight a / (a + p), a = 0.001, which is low for "the"; without ``counts_``,
-        all words have equal weight.
-
-        Parameters
-        ----------
-        text : str or list of str
-            Words without a vector, as they are or in lower case, are left out.
+        all words have equal weight. Words without a vector, as they are or in lower case, are left out.
         """
         self._check()
         pieces = map(bare, DOCUMENT_RULES.split(text))
@@ -209,15 +188,10 @@ class WordVectors(Model):
         return (weight @ self._units(at) / weight.sum()).astype(self.vectors_.dtype)
 
     def map_2d(self, words: Any = None, *, method: str = "pca", random_state: Seed = 0) -> np.ndarray:
-        """Points (n,2) for words; words with similar vectors are close.
+        """Points (n,2) for n words, by default all; words with similar vectors are close.
 
-        Parameters
-        ----------
-        words : list of n str, default=all words
-        method : {"pca", "tsne"}, default="pca"
-            The two directions of greatest variance of the vectors at length 1; or t-SNE, which shows neighbors better,
-            but no distances.
-        random_state : int, RandomState, Generator or None, default=0, for t-SNE
+        "pca" takes the two directions of greatest variance of the vectors at length 1; "tsne" shows neighbors better,
+        but no distances, and begins where `random_state` says.
         """
         self._check()
         at = np.arange(len(self)) if words is None else self._all([words] if isinstance(words, str) else words)
@@ -228,13 +202,8 @@ class WordVectors(Model):
     def save_word2vec(self, path: str | os.PathLike, binary: bool | None = None) -> None:
         """Write the words and vectors, as float32, to a file that word2vec, gensim and many others read.
 
-        Parameters
-        ----------
-        path : str or path
-            Replaced atomically; gzipped if it ends in ".gz".
-        binary : bool, optional
-            Write numbers as bytes; by default if the name ends in ".bin" or ".bin.gz". Text has the shortest decimals
-            that give the same float32.
+        The file is replaced atomically, and gzipped if its name ends in ".gz". Numbers are bytes with `binary`, by
+        default if the name ends in ".bin" or ".bin.gz"; text has the shortest decimals that give the same float32.
         """
         self._check()
         write_word2vec(self.words_, self.vectors_, path, binary)
@@ -243,12 +212,7 @@ class WordVectors(Model):
     def load_word2vec(cls, path: Any, *, binary: bool | None = None, limit: int | None = None) -> WordVectors:
         """Read vectors that word2vec, gensim, fastText (text) or GloVe wrote, plain or gzipped.
 
-        Parameters
-        ----------
-        path : str or path
-        binary : bool, optional
-            Read numbers as bytes; by default the content decides.
-        limit : int, optional, to read only the first `limit` words
+        The content decides whether numbers are bytes, unless `binary` does; `limit` is a number of words to stop after.
         """
         return cls.of(*read_word2vec(path, binary, limit))
 
@@ -257,38 +221,21 @@ class WordVectors(Model):
     def evaluate_analogies(
         self, path: Any, vocabulary: int | None = 30_000, *, method: str = "additive"
     ) -> AnalogyScore:
-        """The share of the analogies in a file that are solved.
+        """The share of the analogies in a file that are solved: a question a line, ``Athens Greece Oslo Norway``.
 
-        Parameters
-        ----------
-        path : str or path
-            A question a line, ``Athens Greece Oslo Norway``; lines such as ``: capitals`` begin a section.
-        vocabulary : int or None, default=30000
-            Questions and answers are among the first `vocabulary` words; None for all. Figures for different
-            vocabularies cannot be compared.
-        method : {"additive", "multiplicative"}, default="additive"
-
-        Returns
-        -------
-        AnalogyScore
-            ``accuracy`` of the questions asked and ``accuracy_of_all`` (those skipped because a word is unknown count
-            as wrong), ``correct``, ``asked``, ``skipped``, ``semantic`` and ``syntactic`` accuracies (of sections whose
-            names start with "gram"), and ``sections``, a table of the same. Case is ignored.
+        Lines such as ``: capitals`` begin a section. Questions and answers are among the first `vocabulary` words (None
+        for all); figures for different vocabularies cannot be compared. Case is ignored. Questions that are skipped
+        because a word is unknown count as wrong in ``accuracy_of_all``; ``syntactic`` sections are those whose names
+        start with "gram".
         """
         self._check()
         return solve_analogies(self.words_, self.vectors_, self._norms, path, vocabulary, method)
 
     def evaluate_similarity(self, path: str | os.PathLike) -> SimilarityScore:
-        """The correlation of the cosines with human judgment.
+        """The correlation of the cosines with human judgment: a pair a line, ``tiger cat 7.35``.
 
-        Parameters
-        ----------
-        path : str or path
-            A pair a line, ``tiger cat 7.35``, with tabs, commas or spaces between; a header line is skipped.
-
-        Returns
-        -------
-        SimilarityScore : ``spearman``, ``pearson``, pairs ``asked`` and ``skipped`` because a word is unknown
+        Tabs, commas or spaces stand between; a header line is skipped. Pairs with an unknown word are skipped and
+        counted.
         """
         self._check()
         return compare_similarities(self.words_, self.vectors_, self._norms, path)
