@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from twofold import Cooccurrence, EarlyStopping, GloVe, KMeans, PMIEmbedding, SkipGram, WordVectors, datasets
-from twofold.analyses.embed.heldout import told_apart
+from twofold.analyses.embed.analysis import measure_contexts
 from twofold.examples import OPPOSITES, write_language
 from twofold.plots.models import words as plots
 from twofold.plots.models.words import word_map_figure
@@ -114,7 +114,7 @@ def words_methods() -> Figure:
     table = np.array(
         [[np.mean([len(a & b) / 10 for a, b in zip(near[x], near[y], strict=True)]) for y in near] for x in near]
     )
-    bars = {name: told_apart(m, held, 0)["right"] for name, m in models.items()}
+    bars = {name: measure_contexts(m, held, 0)["right"] for name, m in models.items()}
     return _draw_agreement(table, list(models), bars, ("Ten nearest in common", "Held-out words told from others"))
 
 
