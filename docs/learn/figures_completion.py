@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import PercentFormatter
 from scipy import sparse
 
 from twofold import (
@@ -21,6 +22,7 @@ from twofold import (
     SVDPlusPlus,
     datasets,
 )
+from twofold.linalg import low_rank, robust_pca
 from twofold.plots.models import completion as plots
 from twofold.plots.style import COLORS, GREY, INK, PALE, new_figure, style
 
@@ -84,6 +86,29 @@ def completion_landscape() -> Figure:
         "λ = 1.5 > x: only zero": (1.5, {"half-steps": alternate(0.0, 2.3, 1.5, 12)}),
     }
     return plots.landscape_figure(x, panels)
+
+
+def completion_robust() -> Figure:
+    """Error of the low-rank part of a planted table, over the share of cells with gross errors."""
+    rng = np.random.default_rng(0)
+    shares = np.linspace(0, 0.4, 9)
+    errors: dict[str, list[float]] = {"truncated SVD, rank 3": [], "robust PCA": []}
+    L = rng.normal(size=(80, 3)) @ rng.normal(size=(3, 60))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # where recovery ends, so does quick convergence
+        for share in shares:
+            X = np.where(rng.random(L.shape) < share, 20 * rng.normal(size=L.shape), L)
+            for name, guess in zip(errors, (low_rank(X, 3), robust_pca(X, tol=1e-6, max_iter=400).low_rank), strict=True):
+                errors[name].append(max(np.linalg.norm(guess - L) / np.linalg.norm(L), 1e-7))
+    with style():
+        figure = new_figure(6.5, 3.4)
+        ax = figure.subplots()
+        for (name, values), color in zip(errors.items(), (GREY, COLORS[0]), strict=True):
+            ax.semilogy(shares, values, color=color, lw=2, label=name)
+        ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+        ax.set(xlabel="cells with gross errors", ylabel="relative error of L")
+        ax.legend()
+    return figure
 
 
 def completion_flow() -> Figure:

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import twofold
 from twofold import InputError
-from twofold.linalg import low_rank, norm, power_iteration, project, shrink, truncated_svd
+from twofold.linalg import low_rank, norm, power_iteration, project, robust_pca, shrink, truncated_svd
 
 SOLVERS = ("auto", "covariance_eigh", "gram", "full", "power", "em", "randomized", "arpack")
 SHAPES = {"tall": (60, 12), "wide": (12, 60), "square": (20, 20)}
@@ -383,3 +383,57 @@ def test_norm_of_nothing_and_of_zeros():
 def test_norms_that_are_none(options, match):
     with pytest.raises(InputError, match=match):
         norm(np.eye(2), **options)
+
+
+# ---- low rank plus sparse ----------------------------------------------------------------------------------------
+
+
+def spoil(n=60, d=40, rank=3, share=0.08, seed=0):
+    """A matrix of low rank, and gross errors in a share of its cells."""
+    rng = np.random.default_rng(seed)
+    L = rng.normal(size=(n, rank)) @ rng.normal(size=(rank, d))
+    return L, np.where(rng.random((n, d)) < share, 50 * rng.normal(size=(n, d)), 0.0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_gross_errors_are_taken_off_exactly(seed):
+    L, S = spoil(seed=seed)
+    split = robust_pca(L + S)
+    np.testing.assert_allclose(split.low_rank, L, atol=1e-3)
+    np.testing.assert_allclose(split.sparse, S, atol=1e-3)
+    assert np.linalg.norm(low_rank(L + S, 3) - L) > 100 * np.linalg.norm(split.low_rank - L)  # what PCA makes of them
+
+
+def test_unknown_cells_are_filled_beside_gross_errors():
+    L, S = spoil(n=80, d=60, rank=2, share=0.04)
+    holes = np.random.default_rng(1).random(L.shape) < 0.2
+    split = robust_pca(np.where(holes, np.nan, L + S))
+    np.testing.assert_allclose(split.low_rank, L, atol=1e-2)
+    assert not split.sparse[holes].any()
+
+
+@given(st.integers(0, 1000), st.floats(0.05, 0.5))
+@settings(max_examples=20)
+def test_the_split_is_optimal(seed, weight):
+    """The problem is convex, so no step lowers the cost, in any direction."""
+    X = np.random.default_rng(seed).normal(size=(12, 9))
+    L, S, _ = robust_pca(X, weight, tol=1e-9, max_iter=20_000)
+    np.testing.assert_allclose(L + S, X, atol=1e-6)
+    cost = norm(L, "nuclear") + weight * np.abs(S).sum()
+    rng = np.random.default_rng(seed)
+    for _ in range(50):  # no other split is cheaper
+        D = rng.normal(size=X.shape) * rng.choice([1e-3, 1e-1, 1.0])
+        assert norm(L + D, "nuclear") + weight * np.abs(X - L - D).sum() >= cost - 1e-5
+        pair = np.outer(rng.normal(size=12), rng.normal(size=9))
+        assert norm(L + 1e-2 * pair, "nuclear") + weight * np.abs(X - L - 1e-2 * pair).sum() >= cost - 1e-5
+    assert cost <= min(norm(X, "nuclear"), weight * np.abs(X).sum()) + 1e-6
+
+
+def test_robust_pca_refuses_what_it_cannot_use():
+    with pytest.raises(InputError, match=r"X\[0, 1\] is inf"):
+        robust_pca([[1.0, np.inf]])
+    with pytest.raises(InputError, match="weight=0 must be > 0"):
+        robust_pca(np.ones((2, 2)), 0)
+    with pytest.warns(ConvergenceWarning, match="max_iter=2"):
+        robust_pca(sum(spoil()), max_iter=2)
+    assert not robust_pca(np.zeros((3, 2))).low_rank.any()
