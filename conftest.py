@@ -35,7 +35,7 @@ settings.load_profile("suite")
 def _compile_once() -> None:
     """While one test process compiles a kernel, the others, and workers, wait for it and read it from the cache."""
     if "PYTEST_XDIST_WORKER" in os.environ:
-        from twofold.core.engine.worker import compile_once
+        from twofold.core.engine.tasks import compile_once
 
         compile_once()
 
