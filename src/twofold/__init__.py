@@ -26,6 +26,8 @@ _MODELS = {
     "VectorQuantizer": "twofold.clusters.vector_quantizer",
     "Mixture": "twofold.clusters.mixtures.mixture",
     "MeanImpute": "twofold.completion.mean_impute",
+    "ForestImpute": "twofold.completion.forest_impute",
+    "ColumnImpute": "twofold.completion.column_impute",
     "Biases": "twofold.completion.biases",
     "SVDImpute": "twofold.completion.svd_impute",
     "ALS": "twofold.completion.als",

@@ -21,7 +21,9 @@ from twofold.clusters.mixtures.mixture import Mixture as Mixture
 from twofold.clusters.vector_quantizer import VectorQuantizer as VectorQuantizer
 from twofold.completion.als import ALS as ALS
 from twofold.completion.biases import Biases as Biases
+from twofold.completion.column_impute import ColumnImpute as ColumnImpute
 from twofold.completion.ease import EASE as EASE
+from twofold.completion.forest_impute import ForestImpute as ForestImpute
 from twofold.completion.gradient_factorization import GradientFactorization as GradientFactorization
 from twofold.completion.implicit_als import ImplicitALS as ImplicitALS
 from twofold.completion.mean_impute import MeanImpute as MeanImpute

@@ -37,6 +37,8 @@ OTHERS = {
     "SparseCoder": ({"dictionary": RNG.normal(size=(12, 8)), "transform_n_nonzero_coefs": 2}, lambda: (X,)),
     "CompressiveSensing": ({"n_measurements": 4, "random_state": 0}, lambda: (X[0],)),
     "Recommender": ({"model": twofold.ALS(2, random_state=0), "random_state": 0}, lambda: (RATINGS,)),
+    "ForestImpute": ({"n_trees": 3, "random_state": 0}, lambda: (X,)),
+    "ColumnImpute": ({"models": [twofold.PPCA(2, random_state=0)]}, lambda: (X,)),
     "BagOfWords": ({}, lambda: ([" ".join(line) for line in LINES],)),
     "Vocabulary": ({"min_count": 1}, lambda: (LINES,)),
     "Cooccurrence": ({"min_count": 1}, lambda: (LINES,)),

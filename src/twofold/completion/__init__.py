@@ -2,7 +2,9 @@
 
 from twofold.completion.als import ALS
 from twofold.completion.biases import Biases
+from twofold.completion.column_impute import ColumnImpute
 from twofold.completion.ease import EASE
+from twofold.completion.forest_impute import ForestImpute
 from twofold.completion.gradient_factorization import GradientFactorization
 from twofold.completion.implicit_als import ImplicitALS
 from twofold.completion.mean_impute import MeanImpute
@@ -23,6 +25,8 @@ __all__ = [
     "SVP",
     "SVT",
     "Biases",
+    "ColumnImpute",
+    "ForestImpute",
     "GradientFactorization",
     "ImplicitALS",
     "MeanImpute",
