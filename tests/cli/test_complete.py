@@ -13,6 +13,7 @@ from tests.cli.worlds import COLUMNS, make_numbers, write_blanks, write_table
 from twofold import load
 from twofold.io.tables.columns import Written
 from twofold.io.tables.csv_fill import Style, as_text, read_source
+from twofold.io.tables.roles import Column
 
 # --- every byte outside the blanks is unchanged --------------------------------------------------------------
 
@@ -68,7 +69,8 @@ def test_only_blanks_change(tmp_path_factory, drawn):
     blank = np.array([[gap for _, gap in row[:3]] for row in rows])
     np.testing.assert_array_equal(np.isnan(X), blank)
     value = -12.3456
-    got = as_text(source, np.where(blank, value, X), blank, None, ())
+    numbers = [Column(name, "number") for name in source.table.columns]
+    got = as_text(source, numbers, np.where(blank, value, X), blank, None, ())
 
     def fill(cell, j):
         text = f"{value:.{decimals[j]}f}"
@@ -221,7 +223,7 @@ def test_a_folder_of_typed_files_is_one_table(ask, people, folder):
 
 def test_numbers_are_written_like_their_neighbours():
     assert Style(2).write(-0.001) == "0.00" and Style(0).write(3.6) == "4"
-    assert Style(1, Written(",")).write(2.25) == "2,2" and Style(0, truth=("No", "Yes")).write(0.7) == "Yes"
+    assert Style(1, Written(",")).write(2.25) == "2,2" and Style(0, levels=("No", "Yes")).write(1.0) == "Yes"
     assert Style(3, exponent=True).write(1.5e-7) == "1.5e-07"
     for sd in (0.00123, 0.4, 12.3, 4567.8):
         assert float(Style(1).write_sd(sd)) == pytest.approx(sd, rel=0.05)

@@ -29,7 +29,7 @@ from twofold.core.config import config
 from twofold.core.data.missing_patterns import Imputer
 from twofold.core.engine.local import engine_for, fetch_rows
 from twofold.core.estimator import fitting
-from twofold.core.params import Interval
+from twofold.core.params import Interval, StrOptions
 from twofold.core.progress import report
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table
@@ -66,12 +66,15 @@ class ForestImpute(OneToOneFeatureMixin, TransformerMixin, Imputer):
 
     Parameters
     ----------
-    n_trees : int, default=50
+    n_trees : int, default=40
         Trees of each column.
     levels : sequence of int or None, default=None
         How many levels each column has, coded 0, 1, ...; 0 for a column of numbers. None: all are numbers.
-    n_rounds : int, default=3
+    n_rounds : int, default=2
         How often each column is predicted from the others.
+    columns : {"all", "blank"}, default="all"
+        Which columns get trees: all, so that blanks of new rows are filled wherever they are; or those with blanks in
+        the table of the fit, which is quicker. Others get their mean or mode.
     random_state : int, Generator, RandomState or None, default=None
         Seed of all random numbers.
 
@@ -124,20 +127,23 @@ class ForestImpute(OneToOneFeatureMixin, TransformerMixin, Imputer):
         "n_trees": [Interval(Integral, 1, None, closed="left")],
         "levels": ["array-like", None],
         "n_rounds": [Interval(Integral, 1, None, closed="left")],
+        "columns": [StrOptions({"all", "blank"})],
         "random_state": ["random_state", np.random.Generator],
     }
 
     def __init__(
         self,
-        n_trees: int = 50,
+        n_trees: int = 40,
         *,
         levels: Sequence[int] | None = None,
-        n_rounds: int = 3,
+        n_rounds: int = 2,
+        columns: str = "all",
         random_state: Seed = None,
     ):
         self.n_trees = n_trees
         self.levels = levels
         self.n_rounds = n_rounds
+        self.columns = columns
         self.random_state = random_state
 
     @fitting
@@ -150,7 +156,7 @@ class ForestImpute(OneToOneFeatureMixin, TransformerMixin, Imputer):
         if np.isinf(known).any():
             self._refuse(blocks)
         columns = describe_columns(known, check_levels(self.levels, known), self.n_rounds)
-        trees = learn_trees(known, columns, self.n_trees, seed)
+        trees = learn_trees(known, columns, self.n_trees, seed, self.columns == "blank")
         for name, value in (columns._asdict() | trees._asdict()).items():
             if name != "n_rounds":
                 setattr(self, f"{name}_", value)
@@ -209,18 +215,29 @@ def standardize(X: np.ndarray, columns: Columns) -> np.ndarray:
 # --- learning -----------------------------------------------------------------------------------------------
 
 
-def learn_trees(X: np.ndarray, columns: Columns, n_trees: int, seed: int) -> Trees:
+def learn_trees(X: np.ndarray, columns: Columns, n_trees: int, seed: int, blank_alone: bool) -> Trees:
     """The forests of the last round."""
-    Z, blank = standardize(X, columns), np.isnan(X)
+    Z, blank, d = standardize(X, columns), np.isnan(X), X.shape[1]
     rounds = columns.n_rounds if blank.any() else 1
-    forests: dict[int, Trees] = {}
-    d = X.shape[1]
-    work = [(t, j) for t in range(rounds) for j in columns.order if t == rounds - 1 or blank[:, j].any()]
+    forests = [make_stump(X[:, j], int(columns.levels[j]), n_trees) for j in range(d)]
+    last = blank.any(axis=0) if blank_alone else np.ones(d, bool)
+    work = [
+        (t, int(j)) for t in range(rounds) for j in columns.order if blank[:, j].any() or (t == rounds - 1 and last[j])
+    ]
     for done, (t, j) in enumerate(work):
-        report(done, len(work), f"forests, round {t + 1} of {rounds}, column {done % d + 1} of {d}" if d > 1 else "")
-        forests[j] = grow(Z, blank[:, j], int(j), int(columns.levels[j]), n_trees, seed)
-        predict_column(Z, blank[:, j], int(j), columns.levels[j], forests[j])
-    return join_trees([forests[j] for j in range(d)], int(columns.levels.max(initial=0)))
+        report(done, len(work), f"forests, round {t + 1} of {rounds}")
+        if d > 1:
+            forests[j] = grow(Z, blank[:, j], j, int(columns.levels[j]), n_trees, seed)
+        predict_column(Z, blank[:, j], j, int(columns.levels[j]), forests[j], forests[j].roots[0])
+    return join_trees(forests, int(columns.levels.max(initial=0)))
+
+
+def make_stump(x: np.ndarray, n_levels: int, n_trees: int) -> Trees:
+    """Trees without a split: the mean and the mean square of a standardized number, or the share of each level."""
+    known = x[~np.isnan(x)].astype(np.int64) if n_levels else x
+    leaf = np.bincount(known, minlength=n_levels) / len(known) if n_levels else np.array([0.0, 1.0])
+    root = np.zeros((1, n_trees), np.int64)
+    return Trees(root, np.array([-1], np.int32), np.zeros(1), np.zeros(1, np.int64), leaf)
 
 
 def grow(Z: np.ndarray, blank: np.ndarray, j: int, n_levels: int, n_trees: int, seed: int) -> Trees:
@@ -228,27 +245,23 @@ def grow(Z: np.ndarray, blank: np.ndarray, j: int, n_levels: int, n_trees: int, 
     from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier
 
     others = np.delete(np.arange(Z.shape[1]), j)
-    known = Z[~blank]
-    F, target = known[:, others], known[:, j]
-    if not len(others):
-        F = np.zeros((len(known), 1), np.float32)
+    F, target = Z[~blank][:, others], Z[~blank, j]
+    many = len(F) > MAX_ROWS_PER_TREE
     settings: dict[str, Any] = {
         "n_estimators": n_trees,
         "min_samples_leaf": MIN_ROWS_PER_LEAF,
+        "max_samples": MAX_ROWS_PER_TREE if many else None,
         "n_jobs": config().threads,
         "random_state": int(generator(seed, 1, j).integers(2**31)),
-        "max_samples": min(len(F), MAX_ROWS_PER_TREE),
     }
     forest: Any
     if n_levels:
         forest = RandomForestClassifier(**settings).fit(F, target.astype(np.int64))
     else:
-        settings["max_samples"] = settings["max_samples"] if len(F) > MAX_ROWS_PER_TREE else None
-        share = min(1.0, MAX_COLUMNS_PER_SPLIT / F.shape[1])
-        bootstrap = len(F) > MAX_ROWS_PER_TREE
-        forest = ExtraTreesRegressor(max_features=share, bootstrap=bootstrap, **settings).fit(F, target)
+        share = min(1.0, MAX_COLUMNS_PER_SPLIT / len(others))
+        forest = ExtraTreesRegressor(max_features=share, bootstrap=many, **settings).fit(F, target)
     levels = forest.classes_ if n_levels else None
-    return join_trees([[as_arrays(one.tree_, others, n_levels, levels) for one in forest.estimators_]], 0)
+    return join_trees([as_arrays(one.tree_, others, n_levels, levels) for one in forest.estimators_], axis=1)
 
 
 def as_arrays(tree: Any, others: np.ndarray, n_levels: int, levels: np.ndarray | None) -> Trees:
@@ -260,31 +273,29 @@ def as_arrays(tree: Any, others: np.ndarray, n_levels: int, levels: np.ndarray |
     else:
         held = np.zeros((len(value), n_levels))
         held[:, levels] = value
-    features = np.where(leaf, -1, others[tree.feature] if len(others) else -1)
     nexts = tree.children_right.astype(np.int64)
     nexts[leaf] = np.arange(leaf.sum()) * held.shape[1]
-    return Trees(np.zeros((1, 1), np.int64), features, tree.threshold, nexts, held.ravel())
+    features = np.where(leaf, -1, others[tree.feature])
+    return Trees(np.zeros((1, 1), np.int64), features.astype(np.int32), tree.threshold, nexts, held.ravel())
 
 
-def join_trees(forests: Sequence[Any], most_levels: int) -> Trees:
-    """Put trees one after another; `forests` are lists of trees, or forests already joined."""
-    roots, parts, m, offset = [], [], 0, 0
-    for forest in forests:
-        own = []
-        for trees in [forest] if isinstance(forest, Trees) else forest:
-            leaf = trees.features < 0
-            own.append(trees.roots + m)
-            parts.append((trees.features, trees.thresholds, trees.nexts + np.where(leaf, offset, m), trees.leaves))
-            m, offset = m + len(leaf), offset + len(trees.leaves)
-        roots.append(np.concatenate(own, axis=1))
-    features, thresholds, nexts, leaves = (np.concatenate(part) for part in zip(*parts, strict=True))
-    padding = np.zeros(max(2, most_levels) if most_levels else 0)
+def join_trees(parts: Sequence[Trees], most_levels: int = 0, axis: int = 0) -> Trees:
+    """Put trees one after another: those of more columns (axis 0), or more of one column (axis 1).
+
+    Behind the last leaf there is room for as many values as the widest leaf has.
+    """
+    nodes = np.cumsum([0, *(len(part.features) for part in parts)])
+    ends = np.cumsum([0, *(len(part.leaves) for part in parts)])
+    moved = [
+        part.nexts + np.where(part.features < 0, end, node) for part, node, end in zip(parts, nodes, ends, strict=False)
+    ]
+    padding = np.zeros(max(2, most_levels))
     return Trees(
-        np.concatenate(roots),
-        features.astype(np.int32),
-        thresholds,
-        nexts.astype(np.int64),
-        np.concatenate([leaves, padding]).astype(np.float32),
+        np.concatenate([part.roots + node for part, node in zip(parts, nodes, strict=False)], axis=axis),
+        np.concatenate([part.features for part in parts]),
+        np.concatenate([part.thresholds for part in parts]),
+        np.concatenate(moved),
+        np.concatenate([*(part.leaves for part in parts), padding]).astype(np.float32),
     )
 
 
@@ -292,12 +303,10 @@ def join_trees(forests: Sequence[Any], most_levels: int) -> Trees:
 
 
 def predict_column(
-    Z: np.ndarray, blank: np.ndarray, j: int, n_levels: int, trees: Trees, row: int = 0
-) -> np.ndarray | None:
+    Z: np.ndarray, blank: np.ndarray, j: int, n_levels: int, trees: Trees, roots: np.ndarray
+) -> np.ndarray:
     """Fill the blanks of column j in place, and return how unsure each is: a deviation, or the chance to be wrong."""
-    if not blank.any():
-        return None
-    found = average_leaves(Z[blank], trees.roots[row], *trees[1:], int(n_levels) or 2)
+    found = average_leaves(Z[blank], roots, *trees[1:], n_levels or 2)
     if n_levels:
         Z[blank, j] = found.argmax(axis=1)
         return 1.0 - found.max(axis=1)
@@ -314,9 +323,8 @@ def fill_by_forests(X: np.ndarray, columns: Columns, trees: Trees) -> tuple[np.n
     doubt = np.zeros(Z.shape)
     for _ in range(columns.n_rounds):
         for j in columns.order:
-            own = predict_column(Z, holes[:, j], int(j), columns.levels[j], trees, int(j))
-            if own is not None:
-                doubt[holes[:, j], j] = own
+            blank_here = holes[:, j]
+            doubt[blank_here, j] = predict_column(Z, blank_here, int(j), int(columns.levels[j]), trees, trees.roots[j])
     center = np.where(columns.levels > 0, 0.0, columns.center)
     filled[rows] = np.where(holes, center + columns.scale * Z, X[rows])
     unsure[rows] = columns.scale * doubt

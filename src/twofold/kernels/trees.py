@@ -1,8 +1,8 @@
 """Predictions of decision trees that are kept as arrays.
 
-    node i      feature[i] >= 0: rows with x[feature[i]] <= threshold[i] go on at node i + 1, others at node right[i]
-                feature[i] = -1: a leaf, whose values are leaves[right[i] : right[i] + width]
-    roots       the first node of every tree; right[i] > i, so that every walk ends
+node i      feature[i] >= 0: rows with x[feature[i]] <= threshold[i] go on at node i + 1, others at node right[i]
+            feature[i] = -1: a leaf, whose values are leaves[right[i] : right[i] + width]
+roots       the first node of every tree; right[i] > i, so that every walk ends
 """
 
 import numpy as np

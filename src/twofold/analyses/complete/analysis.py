@@ -1,17 +1,18 @@
 """The blanks of a table filled, everything else as it was.
 
-Several models are tried on known cells that are hidden from them, column means among them; the best fills the blanks.
-Its error is then measured on other hidden cells. A table larger than the memory budget is filled block by block; its
-model is chosen on some of its rows.
+Several models are tried on known cells that are hidden from them, column means among them; each column is filled by the
+best. The error is that of cells hidden from the models which took no part in the choice. A table larger than the memory
+budget is filled block by block by one model, which is chosen on some of its rows.
 """
 
 from __future__ import annotations
 
 import os
+import warnings
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, Unpack
 
 import numpy as np
-import scipy.sparse as sp
 
 from twofold.analyses.common.analysis import Data, Reading, Seed, analysis
 from twofold.analyses.common.tables import (
@@ -25,24 +26,28 @@ from twofold.analyses.common.tables import (
 )
 from twofold.analyses.complete.answer import Filling, StreamedFilling
 from twofold.analyses.complete.blocks import Description, Filler, describe, look_at_guesses, types_of
+from twofold.analyses.complete.cells import Cells, cells_of, check_finite, say_left
 from twofold.analyses.complete.models import (
     BY_NAME,
     SAMPLE,
-    Candidate,
-    about_ends,
+    build,
+    calibrate,
     choose,
+    choose_one,
     column_means,
+    describe_choice,
     fill_in,
     measure,
+    run_trials,
     those_to_try,
 )
-from twofold.core.checks import InputError, first_bad
+from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, as_blocks
 from twofold.core.data.sources import ColumnsOf
-from twofold.core.progress import Progress, doing
+from twofold.core.progress import Progress, doing, part
 from twofold.core.seeds import generator
 from twofold.io.tables.csv_fill import Source, read_source
-from twofold.io.tables.roles import names_rows
+from twofold.io.tables.roles import Column, names_rows
 from twofold.io.tables.table import Piece, Table, quote_names
 
 RARE = 40  # known cells in the sample, below which nothing is learned of a column of a streamed table
@@ -53,7 +58,8 @@ EXACT = 2**53  # up to which every whole number is a float
 def complete(
     data: Data,
     *,
-    method: Literal["means", "ppca", "factors", "gaussian", "als", "svd", "svp", "soft", "svt"] | None = None,
+    method: Literal["means", "ppca", "factors", "gaussian", "neighbors", "forests", "als", "svd", "svp", "soft", "svt"]
+    | None = None,
     uncertainty: bool = False,
     seed: Seed = 0,
     progress: Progress | None = None,
@@ -61,24 +67,30 @@ def complete(
 ) -> Filling:
     """Fill the blanks of a table, and leave everything else as it is.
 
+    Categories are filled with categories, whole numbers with whole numbers, dates with dates, and nothing beyond what
+    its column holds. Several models are tried on known cells that are hidden from them, and every column has the one
+    that does best there. Free text and identifiers stay blank.
+
     Parameters
     ----------
     data : path, list of paths, frame or array
         CSV, TSV, Parquet, JSONL, Excel, .npy, .npz, .mtx, file.db::table, a folder, a pattern, or - (stdin); NaN is a
         blank.
     method
-        Column means, probabilistic PCA, factor analysis (factors), one Gaussian; or low-rank completion of the columns'
-        z-scores by als, svd, svp, soft or svt. Default: the best of the first four on hidden cells; of the first three,
+        Column means and commonest values, probabilistic PCA, factor analysis (factors), one Gaussian, neighbors among
+        the columns, iterated forests; or low-rank completion of the columns' z-scores by als, svd, svp, soft or svt.
+        Default: the best of the first six in each column, on hidden cells; the best of the first three in all columns,
         where a table is read in blocks.
     uncertainty
-        Add a column NAME_sd, the standard deviation of each guess, for every filled column.
+        Add for every filled column how sure each guess is: NAME_sd, its standard deviation, or NAME_p, the probability
+        of the category.
 
     Returns
     -------
     Filling
-        ``table`` is the table without blanks. That of a table larger than the memory budget (a `.npy` or Parquet file
-        of numbers, or a folder or pattern of them) is filled as ``save`` writes it, block by block, with the first
-        three methods or, by name, "gaussian".
+        ``table`` is the table with its blanks filled. That of a table larger than the memory budget (a `.npy` or
+        Parquet file of numbers, or a folder or pattern of them) is filled as ``save`` writes it, block by block, with
+        the first three methods or, by name, "gaussian".
 
     Examples
     --------
@@ -94,17 +106,17 @@ def complete(
     how |= {"missing": list(reading.get("missing", ())), "notes": table.notes}
     if is_streamed(table):
         found, streamed = fill_stream(table, method, seed)
-        how["chosen"] = {"method": found.best.method}
+        how["chosen"] = {"method": found.method}
         return StreamedFilling(**how, **found.shown(), **streamed)
-    X = numbers_of(table)
-    fill = to_fill(table, X, (~np.isnan(X)).sum(axis=0))
-    blank = np.isnan(X) & fill
+    cells = cells_of(table)
+    fill = to_fill(table, cells)
+    blank = np.isnan(cells.X) & fill
     if not fill.any():
-        raise InputError(f"{table.source} has no column of numbers whose blanks can be filled.")
-    found = fill_blanks(X, blank, fill, method, table, seed) if blank.any() else nothing_to_fill(X, table)
-    table.notes += about(found, blank.any(axis=0), table)
-    how["chosen"] = {"method": found.best.method}
-    return Filling(**how, **found.shown(), blank=blank)
+        raise InputError(f"{table.source} has no column whose blanks can be filled.")
+    found = fill_blanks(cells, blank, fill, method, table, seed) if blank.any() else nothing_to_fill(cells, table)
+    table.notes += about(found, blank.any(axis=0), cells.names) + say_left(table)
+    how["chosen"] = {} if found.method == "several" else {"method": found.method}
+    return Filling(**how, **found.shown(), blank=blank, columns=cells.columns)
 
 
 # --- the numbers --------------------------------------------------------------------------------------------
@@ -119,43 +131,12 @@ def source_of(data: Any, **reading: Unpack[Reading]) -> Source:
     return Source(as_table(data, **reading), None if frame is None else Piece(frame, "the table"), None)
 
 
-def numbers_of(table: Table) -> np.ndarray:
-    """The numbers in memory, refused where they cannot be completed."""
-    X = table.array()
-    if sp.issparse(X):
-        raise InputError(
-            f"{table.source} is sparse, and a completed table is not. Ratings are for twofold recommend; in Python, "
-            "ALS and SoftImpute take sparse tables as they are."
-        )
-    check_finite(X, table)
-    return np.asarray(X, dtype=np.float64)
-
-
-def check_finite(
-    X: np.ndarray, table: Table, first: int = 0, remedy: str = "Use ⟨missing={}⟩ to treat it as a blank."
-) -> None:
-    """Refuse rows with a number that is infinite, and say where; `first` is the place of the first of them."""
-    bad = first_bad(X, allow_nan=True)
-    if bad is not None:
-        row, column, value = bad
-        where = f'{table.source}, row {first + row + 1}, column "{table.columns[column]}"'
-        raise InputError(f"{where}: {value} is not a finite number. {remedy.format(value)}")
-
-
-def to_fill(table: Table, X: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """(d,) which columns are filled: not those that merely number things, nor those without a value.
-
-    X has all rows or some, and `known` (d,) is how many cells of each column are known in all.
-    """
-    fill = np.ones(X.shape[1], dtype=bool)
-    for j, name in enumerate(table.columns):
-        if not known[j]:
-            table.notes.append(f'"{name}" stays as it is: blank in every row')
-            fill[j] = False
-        elif names_rows(name, X[~np.isnan(X[:, j]), j], 1):
-            table.notes.append(f'"{name}" stays as it is: it names the rows, and names cannot be guessed')
-            fill[j] = False
-    return fill
+def to_fill(table: Table, cells: Cells) -> np.ndarray:
+    """(d,) which columns are filled: those with a value."""
+    known = (~np.isnan(cells.X)).any(axis=0)
+    names = [name for name, some in zip(cells.names, known, strict=True) if not some]
+    table.notes += [f'"{name}" stays as it is: blank in every row' for name in names]
+    return known
 
 
 # --- choosing and filling -----------------------------------------------------------------------------------
@@ -164,7 +145,8 @@ def to_fill(table: Table, X: np.ndarray, known: np.ndarray) -> np.ndarray:
 class Found(NamedTuple):
     """What came of it."""
 
-    best: Candidate
+    method: str
+    label: str
     model: Any
     filled: np.ndarray
     std: np.ndarray
@@ -172,45 +154,72 @@ class Found(NamedTuple):
     figures: dict[str, Any]
     baseline: dict[str, Any]
     errors: np.ndarray
+    of_means: np.ndarray
 
     def shown(self) -> dict[str, Any]:
         """What the answer has of it."""
-        own = self._asdict()
-        best = own.pop("best")
-        return own | {"method": best.method, "label": best.label}
+        return self._asdict()
 
 
-def nothing_to_fill(X: np.ndarray, table: Table) -> Found:
+def nothing_to_fill(cells: Cells, table: Table) -> Found:
     table.notes.append("no cell is blank: there is nothing to fill")
-    means = column_means()
-    return Found(means, means.make().fit(X), X, np.zeros_like(X), {}, {}, {}, np.full(X.shape[1], np.nan))
+    means, X = column_means(), cells.X
+    model = name_columns(build([means], np.zeros(len(cells.columns), int), cells).fit(X), cells, table)
+    nothing = np.full(X.shape[1], np.nan)
+    return Found("means", means.label, model, X, np.zeros_like(X), {}, {}, {}, nothing, nothing)
 
 
 def fill_blanks(
-    X: np.ndarray, blank: np.ndarray, fill: np.ndarray, method: str | None, table: Table, seed: int
+    cells: Cells, blank: np.ndarray, fill: np.ndarray, method: str | None, table: Table, seed: int
 ) -> Found:
-    """Fill with the model that does best on cells hidden from it."""
+    """Fill every column with the model that does best on cells hidden from it."""
+    X, notes = cells.X, table.notes
     varies = fill & (spread(np.where(fill, X, 0.0), 0.0) > 0)
     varies = varies if varies.any() else fill
-    Y = X[:, varies]  # what is learned from
-    notes = table.notes
-    with doing("trying models on cells that are hidden"), warnings_as_notes([]):
-        candidates = those_to_try(Y, method, seed, notes)
-        tried, best = choose(candidates, Y, seed)
-        doubt = tried.get(best.label, np.nan)
-        figures, baseline, errors = measure(best, Y, seed, notes, doubt)
+    known = cells.take(varies)  # what is learned from
+    candidates = those_to_try(known, method, seed, notes)
+    with part(0.0, 0.8), warnings_as_notes([]):
+        trials = run_trials(candidates, known, blank[:, varies].any(axis=0), seed)
+    if trials is None:
+        notes.append("too few cells to hide any, so the guesses are not tested")
+        chosen, measured = np.zeros(varies.sum(), int), None
+    else:
+        candidates = trials.candidates
+        chosen = choose(trials, np.ones(len(trials.draw), bool))
+        measured = measure(trials)
     filled, std = X.copy(), np.zeros_like(X)
-    with warnings_as_notes(notes):
-        model = best.make().fit(Y)
-        filled[:, varies], std[:, varies] = fill_in(model, Y, notes, doubt)
-    model.column_range_ = np.array([np.nanmin(Y, axis=0), np.nanmax(Y, axis=0)])  # guesses keep to it
+    said = [] if known.levels.any() else notes  # of zeros and ones a covariance is singular, which says nothing
+    with part(0.8, 1.0, label="filling"), warnings_as_notes(said):
+        model = build(candidates, chosen, known).fit(known.X)
+        filled[:, varies], unsure, beyond = fill_in(model, known.X)
+    notes += say_ends(beyond)
+    scale = np.where(known.levels > 0, 1.0, 1.0 if trials is None else calibrate(trials)[chosen])
+    std[:, varies] = unsure * scale
     for j in np.flatnonzero(fill & ~varies):
         filled[:, j] = np.nanmean(X[:, j])
+    blanks = blank[:, varies].any(axis=0)
+    label = describe_choice(candidates, chosen[blanks])
+    methods = {candidates[c].method for c in chosen[blanks]}
+    tried: dict[str, float] = {}
+    errors, of_means = np.full((2, X.shape[1]), np.nan)
+    if trials is not None and measured is not None:
+        tried = {c.label: trials.overall(loss) for c, loss in zip(candidates, trials.losses, strict=True)}
+        tried.setdefault(label, measured.error)
+        errors[varies], of_means[varies] = measured.errors, measured.of_means
+    figures, baseline = ({}, {}) if measured is None else measured[:2]
+    name_columns(model, known, table)
+    name = methods.pop() if len(methods) == 1 else "several"
+    return Found(name, label, model, filled, std, tried, figures, baseline, errors, of_means)
+
+
+def name_columns(model: Any, cells: Cells, table: Table) -> Any:
+    """Put into the model what `apply` needs: names, and between what its guesses must be."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # columns without a value
+        model.column_range_ = np.array([np.nanmin(cells.X, axis=0), np.nanmax(cells.X, axis=0)])
     if table.named:
-        model.feature_names_in_ = np.array(table.columns, dtype=object)[varies]
-    per_column = np.full(X.shape[1], np.nan)
-    per_column[varies] = errors
-    return Found(best, model, filled, std, tried, figures, baseline, per_column)
+        model.feature_names_in_ = np.array(cells.names, dtype=object)
+    return model
 
 
 # --- block by block -----------------------------------------------------------------------------------------
@@ -233,15 +242,24 @@ def fill_stream(table: Table, method: str | None, seed: int) -> tuple[Found, dic
     fill, learned = to_learn(table, sample, seen)
     blank = fill & (seen.columns.weight < n)
     Y, where = sample[:, learned].astype(np.float64), np.flatnonzero(learned)
-    best, errors = column_means(streams=True), np.full(len(learned), np.nan)
+    best = column_means(streams=True)
+    errors, of_means = np.full((2, len(learned)), np.nan)
     tried: dict[str, float] = {}
     figures: dict[str, Any] = {}
     baseline: dict[str, Any] = {}
     if blank.any():
-        with doing("trying models on cells that are hidden"), warnings_as_notes([]):
-            tried, best = choose(those_to_try(Y, method, seed, notes, streams=True), Y, seed)
-            doubt = tried.get(best.label, np.nan)
-            figures, baseline, errors[learned] = measure(best, Y, seed, notes, doubt)
+        cells = Cells(Y, [Column(name, "number") for name in np.array(table.columns, dtype=object)[learned]])
+        candidates = those_to_try(cells, method, seed, notes, streams=True)
+        with part(0.0, 0.3), warnings_as_notes([]):
+            trials = run_trials(candidates, cells, np.ones(len(where), bool), seed)
+        if trials is None:
+            notes.append("too few cells to hide any, so the guesses are not tested")
+            best = candidates[0]
+        else:
+            place = choose_one(trials)
+            best = trials.candidates[place]
+            tried = {c.label: trials.overall(loss) for c, loss in zip(trials.candidates, trials.losses, strict=True)}
+            figures, baseline, errors[learned], of_means[learned], _ = measure(trials, place)
     else:
         notes.append("no cell is blank: there is nothing to fill")
     with warnings_as_notes(notes):
@@ -254,11 +272,12 @@ def fill_stream(table: Table, method: str | None, seed: int) -> tuple[Found, dic
     filler = Filler(how, tuple(state), where, low, high, means)
     with doing("filling"):
         guesses = look_at_guesses(blocks, filler)
-    notes += about_ends(guesses.beyond)
+    notes += say_ends(guesses.beyond)
     filled, std, _ = filler(sample)
-    found = Found(best, model, filled, std, tried, figures, baseline, errors)
-    notes += about(found, blank, table)
-    streamed = {"blocks": blocks, "filler": filler, "found": guesses}
+    found = Found(best.method, best.label, model, filled, std, tried, figures, baseline, errors, of_means)
+    notes += about(found, blank, table.columns)
+    columns = [Column(name, "number") for name in table.columns]
+    streamed: dict[str, Any] = {"blocks": blocks, "filler": filler, "found": guesses, "columns": columns}
     return found, streamed | {"blank": np.isnan(sample) & ~np.isnan(filled)}
 
 
@@ -277,8 +296,18 @@ def check_columns(table: Table, blocks: Blocks, seen: Description) -> None:
 
 
 def to_learn(table: Table, sample: np.ndarray, seen: Description) -> tuple[np.ndarray, np.ndarray]:
-    """(d,) which columns are filled, and from which of them a model is learned: the others get their mean."""
-    fill = to_fill(table, sample, seen.columns.weight)
+    """(d,) which columns are filled, and from which of them a model is learned: the others get their mean.
+
+    Columns that name rows and such without a value are not filled.
+    """
+    fill = np.ones(len(table.columns), dtype=bool)
+    for j, name in enumerate(table.columns):
+        if not seen.columns.weight[j]:
+            table.notes.append(f'"{name}" stays as it is: blank in every row')
+            fill[j] = False
+        elif names_rows(name, sample[~np.isnan(sample[:, j]), j], 1):
+            table.notes.append(f'"{name}" stays as it is: it names the rows, and names cannot be guessed')
+            fill[j] = False
     if not fill.any():
         raise InputError(f"{table.source} has no column of numbers whose blanks can be filled.")
     varies = fill & (np.sqrt(seen.columns.variance) > 1e-12 * np.abs(seen.columns.mean))
@@ -290,21 +319,35 @@ def to_learn(table: Table, sample: np.ndarray, seen: Description) -> tuple[np.nd
     return fill, learned if learned.any() else fill
 
 
-def about(found: Found, blank: np.ndarray, table: Table) -> list[str]:
+def say_ends(beyond: int) -> list[str]:
+    """What is said of guesses that were brought to the end of what their column has shown."""
+    many = f"{beyond:,} guess{'es' if beyond > 1 else ''}"
+    return [f"{many} beyond the range of the column brought to its end"] if beyond else []
+
+
+def about(found: Found, blank: np.ndarray, names: Sequence[str]) -> list[str]:
     """What was chosen, and how far to trust it; `blank` (d,) says which columns had blanks."""
     if not found.tried:
         return []
-    out, own = [], found.best.label
+    out, own = [], found.label
+    error = found.tried[own]
     others = sorted((e, label) for label, e in found.tried.items() if label != own)
-    if others:
+    if others and found.method == "several":
         out.append(
-            f"filled by {own}: error {found.tried[own]:.2f} on hidden cells, the best of {len(found.tried)} tried; "
+            f"filled by {own}: error {error:.2f} on hidden cells that did not choose; one model for all columns has at "
+            f"best {others[0][0]:.2f} ({others[0][1]})"
+        )
+    elif others:
+        out.append(
+            f"filled by {own}: error {error:.2f} on hidden cells, the best of {len(found.tried)} tried; "
             f"next {others[0][1]} ({others[0][0]:.2f})"
         )
-    gap = found.figures.get("rmse", 0.0) / max(found.baseline.get("rmse", 1.0), 1e-300)
-    if found.best.method != "means" and gap > 0.95:
-        out.append("the columns say little about each other: guesses are hardly better than column means")
-    bad = np.flatnonzero(blank & (np.nan_to_num(found.errors) > 0.98))
-    if len(bad) and found.best.method != "means" and gap <= 0.95:
-        out.append(f"no better than a column mean in {quote_names([table.columns[j] for j in bad])}")
+    if found.method == "means":
+        return out
+    with np.errstate(invalid="ignore"):
+        bad = np.flatnonzero(blank & (found.errors > 0.98 * found.of_means))
+    if len(bad) == np.count_nonzero(blank & ~np.isnan(found.errors)):
+        out.append("the columns say little about each other: guesses are hardly better than means")
+    elif len(bad):
+        out.append(f"no better than the mean or the commonest value in {quote_names([names[j] for j in bad])}")
     return out

@@ -12,16 +12,18 @@ import numpy as np
 import polars as pl
 
 from twofold.analyses.common.answer import DRAWN, FRAMES, Answer, Grid, count
-from twofold.analyses.common.tables import about_table
 from twofold.analyses.common.targets import Writer
 from twofold.analyses.complete.blocks import Filler, Guesses, fill_blocks, types_of
 from twofold.core.data.blocks import Blocks
-from twofold.io.tables.csv_fill import Source, as_frame, as_text, sd_names, style_of
+from twofold.io.tables.csv_fill import Source, Style, as_frame, as_text, styles, sure_names, values_of
+from twofold.io.tables.roles import Column
 from twofold.io.tables.table import Table
 from twofold.io.tables.write import write_frames, write_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+MAX_LEVELS_SHOWN = 3
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -31,11 +33,13 @@ class Filling(Answer):
     read: Source
     method: str
     label: str  # the method in words
-    filled: np.ndarray  # (n,d) known cells as they were
-    std: np.ndarray  # (n,d) of filled cells, 0 elsewhere
+    filled: np.ndarray  # (n,d) known cells as they were, categories by their codes
+    std: np.ndarray  # (n,d) of filled cells, 0 elsewhere; of categories the chance that they are wrong
     blank: np.ndarray  # (n,d) bool, cells that were filled
-    tried: dict[str, float]  # label → error on the cells hidden for the choice, in spreads
-    errors: np.ndarray  # (d,) error on hidden cells of each column, in spreads; NaN where none was hidden
+    columns: list[Column]  # of filled
+    tried: dict[str, float]  # label → error on hidden cells, about 1 for column means
+    errors: np.ndarray  # (d,) error on hidden cells of each column, in spreads, or share of categories that is wrong
+    of_means: np.ndarray  # (d,) the same of column means and commonest values; NaN where no cell was hidden
     uncertainty: bool
     missing: Sequence[Any]
 
@@ -53,57 +57,101 @@ class Filling(Answer):
         return Guesses(len(self.filled), self.blank.sum(axis=0), low, high)
 
     @property
+    def sure(self) -> np.ndarray | None:
+        """(n,d) standard deviations of numbers, probabilities of categories, if they are wanted."""
+        if not self.uncertainty:
+            return None
+        levels = np.array([bool(column.levels) for column in self.columns])
+        return np.where(levels, 1.0 - self.std, self.std)
+
+    @property
     def heading(self) -> str:
-        return about_table(self.data, self.guesses.rows)
+        of = "" if any(column.levels or column.role == "date" for column in self.columns) else " of numbers"
+        rows, columns = count(self.guesses.rows, "row"), count(len(self.columns), "column")
+        return f"{self.data.source}: {rows}, {columns}{of}"
 
     @property
     def outcome(self) -> str:
-        blanks, cells = int(self.guesses.blanks.sum()), self.guesses.rows * len(self.data.columns)
+        blanks, cells = int(self.guesses.blanks.sum()), self.guesses.rows * len(self.columns)
         share = f"({blanks / cells:.1%} of the cells)"
-        return f"{count(blanks, 'blank')} {share} filled by {self.label}" if blanks else "no blank to fill"
+        left = f", {self.left:,} left" if self.left else ""
+        return f"{count(blanks, 'blank')} {share} filled by {self.label}{left}" if blanks else "no blank to fill"
+
+    @property
+    def left(self) -> int:
+        """Blanks that stay: in free text, identifiers, and columns without a value."""
+        frame = self.data.frame
+        return 0 if frame is None else sum(frame.null_count().row(0)) - int(self.guesses.blanks.sum())
 
     @cached_property
     def table(self) -> pl.DataFrame:
-        return as_frame(self.read, self.filled, self.blank, self.std if self.uncertainty else None)
+        return as_frame(self.read, self.columns, self.filled, self.blank, self.sure)
 
     def grids(self) -> list[Grid]:
         blanks = self.guesses.blanks
         rows = [self.about_column(int(j)) for j in sorted(np.flatnonzero(blanks), key=lambda j: -blanks[j])]
-        head = ["column", "blanks", "share", "filled with", "error"]
-        return [Grid(head, rows, right=(1, 2, 4), rest="columns")] if rows else []
+        head = ["column", "blanks", "share", "filled with", "error", "of means"]
+        return [Grid(head, rows, right=(1, 2, 4, 5), rest="columns")] if rows else []
 
     def about_column(self, j: int) -> list[str]:
         """How many blanks a column had, what they became, how good that is."""
-        name, found = self.data.columns[j], self.guesses
-        column = None if self.read.piece is None else self.read.piece.frame[name]
-        style = style_of(column, ~self.blank[:, j]) if column is not None and column.dtype == pl.String else None
-        low, high = ((f"{v:.4g}" if style is None else style.write(v)) for v in (found.low[j], found.high[j]))
-        error = "" if np.isnan(self.errors[j]) else f"{self.errors[j]:.2f} sd"
-        span = low if low == high else f"{low} to {high}"
-        return [name, f"{found.blanks[j]:,}", f"{found.blanks[j] / found.rows:.0%}", span, error]
+        column, found = self.columns[j], self.guesses
+        unit = "{:.0%} wrong" if column.levels else "{:.2f} sd"
+        errors = ["" if np.isnan(e) else unit.format(e) for e in (self.errors[j], self.of_means[j])]
+        return [column.name, f"{found.blanks[j]:,}", f"{found.blanks[j] / found.rows:.0%}", self.span(j), *errors]
+
+    def span(self, j: int) -> str:
+        """What the blanks of a column became: the commonest levels, or from where to where its numbers go."""
+        column = self.columns[j]
+        if column.levels:
+            counts = np.bincount(self.filled[self.blank[:, j], j].astype(int), minlength=len(column.levels))
+            order = [c for c in np.argsort(-counts, kind="stable") if counts[c]]
+            shown = ", ".join(f"{column.levels[c]} ({counts[c]:,})" for c in order[:MAX_LEVELS_SHOWN])
+            return shown + (", ..." if len(order) > MAX_LEVELS_SHOWN else "")
+        write = self.styles[j].write if j in self.styles else "{:.4g}".format
+        low, high = (write(float(value)) for value in (self.guesses.low[j], self.guesses.high[j]))
+        return low if low == high else f"{low} to {high}"
+
+    @cached_property
+    def styles(self) -> dict[int, Style]:
+        """How the cells of text columns, and dates, are written."""
+        frame = None if self.read.piece is None else self.read.piece.frame
+        if frame is None:
+            return {}
+        found = styles(self.read, self.columns, self.filled, self.blank)
+        dates = {j: Style(0, date="%Y-%m-%d") for j in found if self.columns[j].role == "date"}
+        return dates | {j: style for j, style in found.items() if frame[self.columns[j].name].dtype == pl.String}
 
     def lines(self) -> list[str]:
-        own = self.figures
+        own, means = self.figures, self.baseline
         if not self.guesses.blanks.any():
             return []
         if not own:
             return ["held out: nothing, the table is too small"]
-        return [
-            f"held out: {own['cells']:,} known cells were hidden and filled in; error {own['rmse']:.2f} standard "
-            f"deviations of their columns, column means give {self.baseline['rmse']:.2f}; {own['within_two_sd']:.0%} "
-            "lie within two of the stated sd"
-        ]
+        parts = [f"held out: {own['cells']:,} known cells were hidden and filled in"]
+        if "rmse" in own:
+            parts.append(
+                f"error {own['rmse']:.2f} standard deviations of their columns, column means give "
+                f"{means['rmse']:.2f}; {own['within_two_sd']:.0%} lie within two of the stated sd"
+            )
+        if "accuracy" in own:
+            parts.append(
+                f"{own['accuracy']:.0%} of the categories are right, the commonest value of each column gives "
+                f"{means['accuracy']:.0%}"
+            )
+        return ["; ".join(parts)]
 
     def facts(self) -> dict[str, Any]:
         blanks = self.guesses.blanks
         columns = [
-            {"column": self.data.columns[j], "blanks": blanks[j], "error": self.errors[j]}
+            {"column": self.columns[j].name, "blanks": blanks[j], "error": self.errors[j], "of_means": self.of_means[j]}
             for j in np.flatnonzero(blanks)
         ]
         return {
             "rows": self.guesses.rows,
-            "columns": len(self.data.columns),
+            "columns": len(self.columns),
             "blank_cells": blanks.sum(),
+            "left": self.left,
             "method": self.method,
             "model": type(self.model).__name__,
             "filled": columns,
@@ -113,16 +161,19 @@ class Filling(Answer):
     def plot(self) -> Figure:
         from twofold.plots.reports.complete import filling_figure
 
-        return filling_figure(self.filled, self.blank, self.data.columns, self.tried, self.label, self.heading)
+        names = [column.name for column in self.columns]
+        return filling_figure(self.filled, self.blank, names, self.tried, self.label, self.heading)
 
     def writer(self, path: Path) -> Writer:
         ending, text = path.suffix.lower(), self.read.text
         if ending == ".npy":
-            return lambda to: np.save(to, self.filled)
+            numbers = [
+                values_of(c, self.filled[:, j]) for j, c in enumerate(self.columns) if c.name in self.data.columns
+            ]
+            return lambda to: np.save(to, np.column_stack(numbers))
         if text is not None and ending in (".csv", ".tsv") and not self.safe_csv:
             if (ending == ".tsv") == (text.delimiter == "\t"):
-                std = self.std if self.uncertainty else None
-                edited = as_text(self.read, self.filled, self.blank, std, self.missing)
+                edited = as_text(self.read, self.columns, self.filled, self.blank, self.sure, self.missing)
                 return lambda to: to.write_bytes(edited)
             self.notes.append(f"{path} is written anew: {self.source} has other delimiters")
         return super().writer(path)
@@ -153,7 +204,7 @@ class StreamedFilling(Filling):
         """The filled table, a block at a time: column names and types are those of the files."""
         columns = self.data.columns
         kinds, wide = types_of(self.blocks.source), np.flatnonzero(self.found.blanks)
-        names = sd_names(self.read, wide.tolist()) if self.uncertainty else []
+        names = sure_names(self.read, [self.columns[j] for j in wide]) if self.uncertainty else []
         for filled, std in fill_blocks(self.blocks, self.filler, self.uncertainty):
             frame = pl.DataFrame(filled, schema=columns, orient="row").fill_nan(None)
             frame = frame.with_columns(_typed(pl.col(name), kind) for name, kind in zip(columns, kinds, strict=True))

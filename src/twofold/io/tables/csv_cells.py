@@ -104,8 +104,9 @@ def edit_cells(text: Text, cells: Mapping[int, Mapping[int, str]], tails: Mappin
     for record in records(text):
         for j, new in sorted(cells.get(record.line, {}).items()):
             a, b = content(text, record.fields[j])
-            if text.delimiter in new and text.data[a - 1 : a] != b'"':
-                new = f'"{new}"'
+            if any(mark in new for mark in (text.delimiter, '"', "\n", "\r")):
+                new = new.replace('"', '""')
+                new = new if text.data[a - 1 : a] == b'"' else f'"{new}"'
             yield text.data[done:a]
             yield new.encode(text.code, "replace")
             done = b

@@ -1,7 +1,8 @@
 """The table that `twofold complete` writes: as it was read, with its blanks filled.
 
 Delimited text is edited in place, so that nothing but the blanks changes. Other formats keep their columns, their
-order and their types. A number is written with the decimals of its column.
+order and their types. A number is written with the decimals of its column, a category as its column spells it, a date
+in the format of its column.
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ import polars as pl
 from twofold.core.checks import InputError
 from twofold.io.open import read_bytes
 from twofold.io.tables import arrays
-from twofold.io.tables.columns import PLAIN, Written, parse_numbers
+from twofold.io.tables.columns import CLOCK_FORMATS, DATE_FORMATS, PLAIN, Written, parse_numbers
 from twofold.io.tables.csv_cells import Text, content, edit_cells, open_text, records
 from twofold.io.tables.delimited import read_delimited
 from twofold.io.tables.read import ELSEWHERE, SQLITE, find_files, kind, read_one, stream_files
+from twofold.io.tables.roles import Column
 from twofold.io.tables.table import Piece, Table, assemble, blanks_of, stack, unique_names
 
 OTHERS = (*SQLITE, *ELSEWHERE, *arrays.ENDINGS, ".parquet", ".pq", ".jsonl", ".ndjson")
-SUFFIX = "_sd"  # of the name of a column of standard deviations
+SD_SUFFIX, P_SUFFIX = "_sd", "_p"  # of names of columns of standard deviations, and of probabilities
 
 
 class Source(NamedTuple):
@@ -81,16 +83,20 @@ def read_several(inputs: Sequence[str], files: list[str], reading: Mapping[str, 
 
 
 class Style(NamedTuple):
-    """How the numbers of a column are written, and to how many decimals."""
+    """How the cells of a column are written, numbers to how many decimals."""
 
     decimals: int
     form: Written = PLAIN
     exponent: bool = False
-    truth: tuple[str, str] | None = None  # how false and true are spelled
+    levels: tuple[str, ...] = ()  # how the levels of a category are spelled, by their codes
+    date: str = ""  # the format of dates
+    rounds: bool = True  # whether values in a frame have no more decimals either
 
     def write(self, value: float) -> str:
-        if self.truth is not None:
-            return self.truth[int(value >= 0.5)]
+        if self.levels:
+            return self.levels[round(value)]
+        if self.date:
+            return as_dates(np.array([value])).dt.strftime(self.date)[0]
         group = "," if self.form.thousands else ""
         text = f"{value:.6g}" if self.exponent else f"{value:{group}.{self.decimals}f}"
         text = text[1:] if re.fullmatch(r"-0(\.0*)?", text) else text
@@ -101,10 +107,10 @@ class Style(NamedTuple):
         return text.translate({ord("."): self.form.decimal, ord(","): self.form.thousands})
 
     def write_sd(self, value: float) -> str:
-        """At least two digits that say something."""
+        """How sure a filled cell is, with at least two digits that say something."""
         if not value > 0:
             return "0"
-        digits = max(0 if self.truth or self.exponent else self.decimals, 1 - math.floor(math.log10(value)))
+        digits = max(0 if self.exponent else self.decimals, 1 - math.floor(math.log10(value)))
         text = f"{value:.3g}" if self.exponent or digits > 12 else f"{value:.{digits}f}"
         return self.put_marks(text)
 
@@ -112,26 +118,64 @@ class Style(NamedTuple):
 def style_of(column: pl.Series, known: np.ndarray, form: Written | None = None) -> Style:
     """Read off the known cells of a column of text; `form` is how its numbers were read, if that is known."""
     cells = column.filter(pl.Series(known)).str.strip_chars()
-    lower = cells.str.to_lowercase()
-    if lower.is_in(["true", "false"]).all():
-        spelled = {word: cells.filter(lower == word).unique().sort().to_list() for word in ("false", "true")}
-        like = str.upper if cells.str.contains(r"^[A-Z]{2}").any() else str.capitalize
-        plain = like if cells.str.contains(r"^[A-Z]").any() else str
-        return Style(0, truth=(*(spelled[w][0] if spelled[w] else plain(w) for w in ("false", "true")),))  # type: ignore[arg-type]
     if form is None:
         form = parse_numbers(cells, True)[1] if len(cells) else PLAIN
     decimals = cells.str.extract(rf"[{form.decimal}](\d+)\D*$").str.len_chars().fill_null(0).to_numpy()
-    return Style(int(decimals.max(initial=0)), form, bool(cells.str.contains(r"(?i)\de").any()))
+    exponent = bool(cells.str.contains(r"(?i)\de").any())
+    return Style(int(decimals.max(initial=0)), form, exponent, rounds=not exponent)
 
 
-def styles(source: Source, blank: np.ndarray) -> dict[int, Style]:
+def style_of_levels(source: Source, column: Column, cells: pl.Series, known: np.ndarray) -> Style:
+    """How the levels of a category are spelled in a column of text."""
+    assert source.table.frame is not None and source.piece is not None
+    typed = source.table.frame[column.name].dtype
+    written = cells.filter(pl.Series(known)).str.strip_chars()
+    levels = column.levels
+    if typed == pl.Boolean:
+        lower = written.str.to_lowercase()
+        spelled = {word: written.filter(lower == word).unique().sort().to_list() for word in levels}
+        like = str.upper if written.str.contains(r"^[A-Z]{2}").any() else str.capitalize
+        other = like if written.str.contains(r"^[A-Z]").any() else str
+        levels = tuple(spelled[word][0] if spelled[word] else other(word) for word in levels)
+    elif typed.is_numeric():
+        style = style_of(cells, known, source.table.forms.get(column.name, PLAIN))
+        levels = tuple(style.write(float(level)) for level in levels)
+    return Style(2, Written(",") if source.piece.decimal_comma else PLAIN, levels=levels)
+
+
+def style_of_dates(cells: pl.Series, known: np.ndarray, days: np.ndarray) -> Style:
+    """The format that gives the known cells of a column of dates back, or else that of the calendar's standard."""
+    written, dates = cells.filter(pl.Series(known)).str.strip_chars(), as_dates(days[known])
+    clocks = CLOCK_FORMATS if written.str.contains(":", literal=True).any() else ("",)
+    formats = [form + clock for form in DATE_FORMATS for clock in clocks]
+    formats += [form.replace("%d", "%-d").replace("%m", "%-m") for form in formats]
+    same = (form for form in formats if dates.dt.strftime(form).equals(written.alias("")))
+    return Style(0, date=next(same, "%Y-%m-%d" + clocks[0]))
+
+
+def as_dates(days: np.ndarray) -> pl.Series:
+    """Days since 1970 as times, to the second."""
+    return (
+        pl.Series("", np.round(days * 86_400)).cast(pl.Int64).mul(1_000_000).cast(pl.Datetime("us"))
+        if False
+        else pl.Series("", np.round(days * 86_400).astype("datetime64[s]")).cast(pl.Datetime("us"))
+    )
+
+
+def styles(source: Source, columns: Sequence[Column], filled: np.ndarray, blank: np.ndarray) -> dict[int, Style]:
     """The style of each column that has blanks."""
-    frame, forms = source.piece.frame, source.table.forms  # type: ignore[union-attr]
-    out = {}
-    for j in np.flatnonzero(blank.any(axis=0)):
-        column = frame[source.table.columns[j]]
-        typed = column.dtype != pl.String
-        out[int(j)] = Style(6) if typed else style_of(column, ~blank[:, j], forms.get(column.name, PLAIN))
+    assert source.piece is not None
+    frame, out = source.piece.frame, {}
+    for j in np.flatnonzero(blank.any(axis=0)).tolist():
+        column, cells, known = columns[j], frame[columns[j].name], ~np.isnan(filled[:, j]) & ~blank[:, j]
+        if cells.dtype != pl.String:
+            out[j] = Style(6, rounds=False)
+        elif column.levels:
+            out[j] = style_of_levels(source, column, cells, known)
+        elif column.role == "date":
+            out[j] = style_of_dates(cells, known, filled[:, j])
+        else:
+            out[j] = style_of(cells, known, source.table.forms.get(column.name, PLAIN))
     return out
 
 
@@ -139,18 +183,26 @@ def styles(source: Source, blank: np.ndarray) -> dict[int, Style]:
 
 
 def as_text(
-    source: Source, filled: np.ndarray, blank: np.ndarray, std: np.ndarray | None, missing: Sequence[Any]
+    source: Source,
+    columns: Sequence[Column],
+    filled: np.ndarray,
+    blank: np.ndarray,
+    sure: np.ndarray | None,
+    missing: Sequence[Any],
 ) -> bytes:
-    """The file's own bytes with the blanks filled, and columns of standard deviations at the end if wanted."""
+    """The file's own bytes with the blanks filled, and at the end columns of how sure these are if wanted.
+
+    `columns` are those of filled (n,d), of which `blank` says what was blank.
+    """
     text, piece = source.text, source.piece
     assert text is not None and piece is not None and piece.lines is not None
-    look = styles(source, blank)
-    places = {j: piece.frame.columns.index(source.table.columns[j]) for j in look}
+    look = styles(source, columns, filled, blank)
+    places = {j: piece.frame.columns.index(columns[j].name) for j in look}
     cells: dict[int, dict[int, str]] = {}
     for i, j in zip(*np.nonzero(blank), strict=True):
         cells.setdefault(int(piece.lines[i]), {})[places[int(j)]] = look[int(j)].write(filled[i, j])
     check_places(text, cells, piece.name, missing)
-    tails = {} if std is None else dict(tails_of(source, std, blank, look))
+    tails = {} if sure is None else dict(tails_of(source, columns, sure, blank, look))
     return text.encode_text(b"".join(edit_cells(text, cells, tails)))
 
 
@@ -180,27 +232,31 @@ def _number(cell: str) -> float:
         return float("nan")
 
 
-def tails_of(source: Source, std: np.ndarray, blank: np.ndarray, look: dict[int, Style]) -> Iterator[tuple[int, str]]:
-    """What every record gets at its end: names for the header, standard deviations where a cell was filled."""
+def tails_of(
+    source: Source, columns: Sequence[Column], sure: np.ndarray, blank: np.ndarray, look: dict[int, Style]
+) -> Iterator[tuple[int, str]]:
+    """What every record gets at its end: names for the header, and how sure a filled cell is."""
     text, piece = source.text, source.piece
     assert text is not None and piece is not None and piece.lines is not None
     nothing = "NA" if text.delimiter == " " else ""
     ended = {record.line for record in records(text) if len(record.fields) > piece.frame.width}  # by an empty field
     for i, line in enumerate(piece.lines):
-        values = [look[j].write_sd(std[i, j]) if blank[i, j] else nothing for j in look]
+        values = [look[j].write_sd(sure[i, j]) if blank[i, j] else nothing for j in look]
         lead = text.delimiter if line not in ended else ""
         yield int(line), lead + text.delimiter.join(values)
     first = next(record for record in records(text) if record.fields and record.end > record.fields[0][0])
     if first.line < piece.lines[0]:  # there is a header
         quotes = text.data[first.fields[-1][0] : first.fields[-1][0] + 1] == b'"'
-        names = sd_names(source, look)
+        names = sure_names(source, [columns[j] for j in look])
         lead = text.delimiter if first.line not in ended else ""
         yield first.line, lead + text.delimiter.join(_quote_name(n, text.delimiter, quotes) for n in names)
 
 
-def sd_names(source: Source, look: Sequence[int] | dict[int, Style]) -> list[str]:
+def sure_names(source: Source, columns: Sequence[Column]) -> list[str]:
+    """Names for columns of standard deviations and probabilities, which the table does not have."""
     taken = list(source.piece.frame.columns) if source.piece is not None else source.table.columns
-    return unique_names([*taken, *(source.table.columns[j] + SUFFIX for j in look)])[0][len(taken) :]
+    new = (column.name + (P_SUFFIX if column.levels else SD_SUFFIX) for column in columns)
+    return unique_names([*taken, *new])[0][len(taken) :]
 
 
 def _quote_name(name: str, delimiter: str, quotes: bool) -> str:
@@ -212,35 +268,51 @@ def _quote_name(name: str, delimiter: str, quotes: bool) -> str:
 # --- frames -------------------------------------------------------------------------------------------------
 
 
-def as_frame(source: Source, filled: np.ndarray, blank: np.ndarray, std: np.ndarray | None) -> pl.DataFrame:
+def as_frame(
+    source: Source, columns: Sequence[Column], filled: np.ndarray, blank: np.ndarray, sure: np.ndarray | None
+) -> pl.DataFrame:
     """All columns in their order, blanks filled; numbers read from text become numbers."""
-    if source.piece is None:
-        frame = pl.DataFrame(filled, schema=source.table.columns, orient="row")
-        look: dict[int, Style] = {int(j): Style(6) for j in np.flatnonzero(blank.any(axis=0))}
+    wide = np.flatnonzero(blank.any(axis=0)).tolist()
+    if source.table.frame is None:
+        full = [values_of(column, filled[:, j]) for j, column in enumerate(columns)]
+        frame = pl.DataFrame([pl.Series(c.name, x) for c, x in zip(columns, full, strict=True)])
     else:
-        frame, look = source.piece.frame, styles(source, blank)
-        new = [_column(frame[name], filled[:, j], blank[:, j]) for j, name in enumerate(source.table.columns)]
+        frame = source.table.frame
+        look = styles(source, columns, filled, blank)
+        new = [_column(frame[columns[j].name], columns[j], filled[:, j], blank[:, j], look[j]) for j in wide]
         frame = frame.with_columns(new)
-    if std is None:
+    if sure is None:
         return frame
-    names = sd_names(source, look)
+    names = sure_names(source, [columns[j] for j in wide])
     more = [
-        pl.Series(n, np.where(blank[:, j], std[:, j], np.nan)).fill_nan(None) for n, j in zip(names, look, strict=True)
+        pl.Series(n, np.where(blank[:, j], sure[:, j], np.nan)).fill_nan(None) for n, j in zip(names, wide, strict=True)
     ]
     return frame.with_columns(more)
 
 
-def _column(old: pl.Series, values: np.ndarray, blank: np.ndarray) -> pl.Series:
+def values_of(column: Column, codes: np.ndarray) -> np.ndarray:
+    """The numbers that codes stand for."""
+    if not column.levels:
+        return codes
+    try:
+        values = np.array([float(level) for level in column.levels])
+    except ValueError:  # no and yes are 0 and 1
+        return codes
+    return np.where(np.isnan(codes), np.nan, values[np.nan_to_num(codes).astype(int)])
+
+
+def _column(old: pl.Series, column: Column, values: np.ndarray, blank: np.ndarray, style: Style) -> pl.Series:
     """The column with its blanks filled, in its own type."""
-    if old.dtype == pl.String:
-        style = style_of(old, ~np.isnan(values) & ~blank)
-        new = pl.Series(old.name, np.where(blank & (style.exponent is False), np.round(values, style.decimals), values))
-        whole = style.decimals == 0 and not style.exponent and not np.isnan(values).any()
-        return new.cast(pl.Int64) if whole else new.fill_nan(None)
-    guess: Any = values
-    if old.dtype == pl.Boolean:
-        guess = values >= 0.5
-    elif old.dtype.is_integer():
-        guess = np.round(np.where(blank, values, 0.0))
-    fresh = pl.Series(old.name, guess).cast(old.dtype, strict=False)
+    held = np.where(blank, values, 0.0)
+    if column.levels and old.dtype == pl.Boolean:
+        fresh = pl.Series(held >= 0.5)
+    elif column.levels and not old.dtype.is_numeric():
+        fresh = pl.Series([column.levels[int(code)] for code in held], dtype=pl.String).cast(old.dtype)
+    elif column.role == "date":
+        fresh = as_dates(held).cast(old.dtype)
+    else:
+        guess = values_of(column, held)
+        whole = old.dtype.is_integer() or column.role == "whole"
+        guess = np.round(guess, 0 if whole else style.decimals) if whole or style.rounds else guess
+        fresh = pl.Series(guess).cast(old.dtype, strict=False)
     return pl.select(pl.when(pl.Series(blank)).then(fresh).otherwise(old).alias(old.name)).to_series()
