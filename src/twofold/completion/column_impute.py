@@ -102,10 +102,10 @@ class ColumnImpute(OneToOneFeatureMixin, TransformerMixin, Imputer):
     --------
     >>> from twofold import PPCA, ColumnImpute
     >>> x = np.arange(9.0)
-    >>> X = np.column_stack([x, 2 * x, x % 3])
-    >>> X[2, 1] = X[4, 0] = X[5, 2] = np.nan
-    >>> ColumnImpute([PPCA(1, random_state=0)], levels=[0, 0, 3], whole=[True, True, False]).fit_transform(X)[5, 2]
-    np.float64(2.0)
+    >>> X = np.column_stack([x, 2 * x, x >= 4])
+    >>> X[2, 1] = X[4, 0] = X[8, 2] = np.nan
+    >>> ColumnImpute([PPCA(1, random_state=0)], levels=[0, 0, 2], whole=[True, True, False]).fit_transform(X)[8, 2]
+    np.float64(1.0)
     """
 
     models_: list[Any]

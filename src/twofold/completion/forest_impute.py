@@ -95,9 +95,9 @@ class ForestImpute(OneToOneFeatureMixin, TransformerMixin, Imputer):
     --------
     >>> from twofold import ForestImpute
     >>> x = np.arange(100.0)
-    >>> X = np.column_stack([x, x % 20 >= 10])
-    >>> X[33, 1] = np.nan
-    >>> ForestImpute(levels=[0, 2], random_state=0).fit_transform(X)[33, 1]
+    >>> X = np.column_stack([x, x >= 50])
+    >>> X[70, 1] = np.nan
+    >>> ForestImpute(levels=[0, 2], random_state=0).fit_transform(X)[70, 1]
     np.float64(1.0)
     """
 
@@ -275,7 +275,7 @@ def as_arrays(tree: Any, others: np.ndarray, n_levels: int, levels: np.ndarray |
         held[:, levels] = value
     nexts = tree.children_right.astype(np.int64)
     nexts[leaf] = np.arange(leaf.sum()) * held.shape[1]
-    features = np.where(leaf, -1, others[tree.feature])
+    features = np.where(leaf, -1, others[np.where(leaf, 0, tree.feature)])
     return Trees(np.zeros((1, 1), np.int64), features.astype(np.int32), tree.threshold, nexts, held.ravel())
 
 

@@ -115,7 +115,6 @@ def complete(
         raise InputError(f"{table.source} has no column whose blanks can be filled.")
     found = fill_blanks(cells, blank, fill, method, table, seed) if blank.any() else nothing_to_fill(cells, table)
     table.notes += about(found, blank.any(axis=0), cells.names) + say_left(table)
-    how["chosen"] = {} if found.method == "several" else {"method": found.method}
     return Filling(**how, **found.shown(), blank=blank, columns=cells.columns)
 
 
@@ -179,7 +178,7 @@ def fill_blanks(
     known = cells.take(varies)  # what is learned from
     candidates = those_to_try(known, method, seed, notes)
     with part(0.0, 0.8), warnings_as_notes([]):
-        trials = run_trials(candidates, known, blank[:, varies].any(axis=0), seed)
+        trials = run_trials(candidates, known, np.asarray(blank[:, varies].any(axis=0)), seed)
     if trials is None:
         notes.append("too few cells to hide any, so the guesses are not tested")
         chosen, measured = np.zeros(varies.sum(), int), None
@@ -349,5 +348,5 @@ def about(found: Found, blank: np.ndarray, names: Sequence[str]) -> list[str]:
     if len(bad) == np.count_nonzero(blank & ~np.isnan(found.errors)):
         out.append("the columns say little about each other: guesses are hardly better than means")
     elif len(bad):
-        out.append(f"no better than the mean or the commonest value in {quote_names([names[j] for j in bad])}")
+        out.append(f"no better than the mean or the commonest value in {quote_names([names[j] for j in bad.tolist()])}")
     return out

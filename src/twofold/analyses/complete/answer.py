@@ -23,7 +23,7 @@ from twofold.io.tables.write import write_frames, write_rows
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MAX_LEVELS_SHOWN = 3
+MAX_LEVELS_SHOWN, MAX_DECIMALS_SHOWN = 3, 4
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -108,7 +108,8 @@ class Filling(Answer):
             order = [c for c in np.argsort(-counts, kind="stable") if counts[c]]
             shown = ", ".join(f"{column.levels[c]} ({counts[c]:,})" for c in order[:MAX_LEVELS_SHOWN])
             return shown + (", ..." if len(order) > MAX_LEVELS_SHOWN else "")
-        write = self.styles[j].write if j in self.styles else "{:.4g}".format
+        style = self.styles.get(j)
+        write = "{:.4g}".format if style is None or style.decimals > MAX_DECIMALS_SHOWN else style.write
         low, high = (write(float(value)) for value in (self.guesses.low[j], self.guesses.high[j]))
         return low if low == high else f"{low} to {high}"
 

@@ -155,11 +155,7 @@ def style_of_dates(cells: pl.Series, known: np.ndarray, days: np.ndarray) -> Sty
 
 def as_dates(days: np.ndarray) -> pl.Series:
     """Days since 1970 as times, to the second."""
-    return (
-        pl.Series("", np.round(days * 86_400)).cast(pl.Int64).mul(1_000_000).cast(pl.Datetime("us"))
-        if False
-        else pl.Series("", np.round(days * 86_400).astype("datetime64[s]")).cast(pl.Datetime("us"))
-    )
+    return pl.Series("", np.round(days * 86_400).astype(np.int64) * 1_000_000).cast(pl.Datetime("us"))
 
 
 def styles(source: Source, columns: Sequence[Column], filled: np.ndarray, blank: np.ndarray) -> dict[int, Style]:
@@ -277,7 +273,11 @@ def as_frame(
         full = [values_of(column, filled[:, j]) for j, column in enumerate(columns)]
         frame = pl.DataFrame([pl.Series(c.name, x) for c, x in zip(columns, full, strict=True)])
     else:
-        frame = source.table.frame
+        assert source.piece is not None
+        typed, written = source.table.frame, source.piece.frame
+        frame = typed.with_columns(
+            column for column in written.iter_columns() if column.dtype == typed[column.name].dtype
+        )
         look = styles(source, columns, filled, blank)
         new = [_column(frame[columns[j].name], columns[j], filled[:, j], blank[:, j], look[j]) for j in wide]
         frame = frame.with_columns(new)
