@@ -43,7 +43,7 @@ OPTIONS = {  # a verb, run on its example with these options -> words of the ref
         "-o {file} --force": "input",
         "-o out.xlsx": ".parquet",
         "--save m.pkl": ".twofold",
-        "--method magic": "means, ppca, factors, gaussian, als, svd, svp, soft or svt",
+        "--method magic": "means, ppca, factors, gaussian, neighbors, forests, als, svd, svp, soft or svt",
         "--drop heigth": '"height"',
     },
     "recommend": {
