@@ -56,7 +56,7 @@ def _find(frame: pl.DataFrame, roles: Roles, blanks: frozenset[str], comma: bool
     columns: dict[str, np.ndarray] = {}
     texts: list[str] = []
     for column in frame.iter_columns():
-        values, kind, _ = to_numbers(column, blanks, comma)
+        values, kind, _ = to_numbers(column, blanks, comma)[:3]
         if kind not in ("number", "blank"):
             if columns:
                 return None  # what is text stands before the ratings

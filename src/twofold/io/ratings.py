@@ -190,7 +190,7 @@ def find_time(frame: pl.DataFrame, roles: dict[str, str | None]) -> str | None:
     left = [name for name in frame.columns if name not in roles.values()]
     if roles["time"] is not None or not left or NUMBERED.fullmatch(left[0]) is None:
         return roles["time"]
-    values, kind, _ = to_numbers(frame[left[0]].head(1000), BLANKS, False)
+    values, kind, _ = to_numbers(frame[left[0]].head(1000), BLANKS, False)[:3]
     return left[0] if kind == "number" and bool(((values > 1e8) & (values < 1e13)).all()) else None
 
 
@@ -213,7 +213,7 @@ def check_ids(frame: pl.DataFrame, roles: dict[str, str | None], given: dict[str
         column = roles[role]
         if column is None or column in named.values():
             continue
-        values, kind, _ = to_numbers(frame[column].head(1000), BLANKS, False)
+        values, kind, _ = to_numbers(frame[column].head(1000), BLANKS, False)[:3]
         odd = values[values != np.round(values)] if kind == "number" else values[:0]
         odd = odd[~np.isnan(odd)]
         if len(odd):
@@ -388,7 +388,7 @@ def as_numbers(column: pl.Series, blanks: frozenset[str], pieces: list[Piece]) -
     """The ratings, NaN where blank; the first that is no finite number is refused with its place."""
     if column.dtype != pl.String and not column.dtype.is_numeric():
         column = column.cast(pl.String)
-    values, found, _ = to_numbers(column, blanks, comma_in(pieces))
+    values, found, _ = to_numbers(column, blanks, comma_in(pieces))[:3]
     if found in ("text", "date", "mixed"):
         text = cells(column, blanks)
         number = text.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)

@@ -8,7 +8,23 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-BLANKS = frozenset({"", "na", "n/a", "nan", "null", "none", "-", "?", "#n/a", "<na>"})
+EMPTY = frozenset({"", "na", "nan", "null", "<na>"})  # blanks that programs write
+MISSING_WORDS = frozenset(
+    {"n/a", "n.a.", "n. a.", "#n/a", "none", "nil", "-", "--", "---", "?", "??", ".", "..", "unknown", "missing"}
+    | {
+        "not available",
+        "not known",
+        "undefined",
+        "k.a.",
+        "k. a.",
+        "keine angabe",
+        "unbekannt",
+        "inconnu",
+        "desconocido",
+    }
+    | {"#value!", "#div/0!", "#ref!", "#name?", "#num!", "#null!"}
+)  # blanks that people and spreadsheets write
+BLANKS = EMPTY | MISSING_WORDS
 DATE_FORMATS = {
     "%Y-%m-%d": "year-month-day",
     "%Y/%m/%d": "year/month/day",
@@ -28,6 +44,7 @@ _DATE = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ]\d{1,2}:\d{2}.*)?$"
 _UNIT = r"[€$£¥₹%]|EUR|USD|GBP|CHF|JPY"
 _WITH_UNIT = rf"^[+-]?\s*(?:{_UNIT})?\s*[+-]?[\d.,]+(?:[eE][+-]?\d+)?\s*(?:{_UNIT})?$"
 _GROUPED = {mark: rf"^[+-]?\d{{1,3}}(?:{re.escape(mark)}\d{{3}})+$" for mark in ",."}
+MIN_LONG = 10_000  # cells from which the distinct ones are looked at first
 SAMPLE = 500  # cells by which a column is told to be text
 
 
@@ -52,6 +69,7 @@ class Numbers(NamedTuple):
     values: np.ndarray  # NaN for blanks
     kind: str  # number, text, date, blank, mixed
     form: Written = PLAIN
+    series: pl.Series | None = None  # text, null for blanks; numbers that are finite, not all whole and not all equal
 
 
 def to_numbers(column: pl.Series, blanks: frozenset[str], decimal_comma: bool) -> Numbers:
@@ -61,6 +79,10 @@ def to_numbers(column: pl.Series, blanks: frozenset[str], decimal_comma: bool) -
         return Numbers(values, "blank" if np.isnan(values).all() else "number")
     if column.dtype != pl.String:
         return Numbers(np.empty(0), "date" if column.dtype.is_temporal() else "text")
+    if (distinct := find_distinct(column)) is not None:
+        few = to_numbers(distinct, blanks, decimal_comma)
+        if few.kind in ("blank", "date") or (few.kind == "text" and not distinct.str.contains(r"\d").any()):
+            return few._replace(series=cells(column, blanks))  # it does not matter how often each cell occurs
     text = cells(column, blanks)
     if text.null_count() == len(text):
         return Numbers(np.empty(0), "blank")
@@ -72,22 +94,32 @@ def to_numbers(column: pl.Series, blanks: frozenset[str], decimal_comma: bool) -
     known = len(text) - text.null_count()
     if 2 * len(wrong) <= known and (wrong.n_unique() <= 3 or len(wrong) < 0.1 * known):
         return Numbers(blank_codes(fill_blanks(found), blanks), "mixed", form)
-    return Numbers(np.empty(0), "date" if wrong.str.contains(_DATE).all() else "text")
+    return Numbers(np.empty(0), "date" if wrong.str.contains(_DATE).all() else "text", series=text)
 
 
 def plain_numbers(frame: pl.DataFrame, blanks: frozenset[str]) -> dict[str, Numbers]:
-    """The columns of text in which every cell is a plain number, all at once: a wide table has too many for one by one.
+    """The columns of text in which every cell is a plain number or empty, all at once: a wide table has many.
 
     What they are is what `to_numbers` says of them.
     """
-    values = frame.select(pl.col(pl.String).cast(pl.Float64, strict=False))
+    text = frame.select(pl.col(pl.String))
+    values = text.select(pl.all().cast(pl.Float64, strict=False))
+    holes = zip(values.columns, values.null_count().row(0), text.null_count().row(0), strict=True) if text.width else ()
+    values = values.select([name for name, count, empty in holes if count == empty])
     if not values.width:
         return {}
-    holes = values.null_count().row(0)
-    values = values.select([name for name, count in zip(values.columns, holes, strict=True) if count == 0])
-    array = blank_codes(values.to_numpy(order="fortran"), blanks)
-    there = ~np.isnan(array).all(axis=0)
-    return {name: Numbers(array[:, j], "number") for j, name in enumerate(values.columns) if there[j]}
+    read = values.to_numpy(order="fortran")
+    array = blank_codes(read, blanks)
+    low, high = np.fmin.reduce(array, axis=0), np.fmax.reduce(array, axis=0)
+    head = array[:SAMPLE]
+    parts = ((head != np.round(head)) & ~np.isnan(head)).any(axis=0)
+    measured = parts & np.isfinite(low) & np.isfinite(high) & (high > low) & (array is read)
+    there = ~np.isnan(low)
+    return {
+        name: Numbers(array[:, j], "number", PLAIN, values[name] if measured[j] else None)
+        for j, name in enumerate(values.columns)
+        if there[j]
+    }
 
 
 def parse_numbers(text: pl.Series, decimal_comma: bool) -> tuple[pl.Series, Written]:
@@ -186,8 +218,17 @@ def is_grouped(column: pl.Series, blanks: frozenset[str]) -> bool:
     return len(text) > 0 and bool(text.str.contains(_GROUPED["."]).all())
 
 
+def find_distinct(column: pl.Series) -> pl.Series | None:
+    """The distinct cells of a long column of text that repeats itself; None where looking at all is as fast."""
+    if len(column) < MIN_LONG or 4 * column.head(SAMPLE).n_unique() > SAMPLE:
+        return None
+    return column.unique(maintain_order=True)
+
+
 def cells(column: pl.Series, blanks: frozenset[str]) -> pl.Series:
     """The text of a column without surrounding spaces, null where it stands for a blank."""
+    if (distinct := find_distinct(column)) is not None and distinct.equals(cells(distinct, blanks), null_equal=True):
+        return column
     text = column.str.strip_chars()
     return text.set(text.str.to_lowercase().is_in(list(blanks)), None)
 

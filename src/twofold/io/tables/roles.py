@@ -178,9 +178,11 @@ def is_prose(known: pl.Series) -> bool:
 
 def is_code(text: pl.Series) -> bool:
     """Whether digits are a code: all of one width, some of them with a zero in front, such as 01234."""
-    if not text.head(LOOKED_AT).str.contains(rf"^\d{{{MIN_CODE_DIGITS},}}$").all():
-        return False
     known = text.drop_nulls()
+    if not len(known) or not re.fullmatch(rf"\d{{{MIN_CODE_DIGITS},}}", known[0]):
+        return False
+    if not known.head(LOOKED_AT).str.contains(r"^\d+$").all():
+        return False
     widths = known.str.len_bytes()
     return bool(
         len(known) > 0

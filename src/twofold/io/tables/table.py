@@ -24,7 +24,9 @@ from twofold.core.checks import InputError
 from twofold.core.spelling import did_you_mean
 from twofold.io.tables.columns import (
     BLANKS,
+    MISSING_WORDS,
     PLAIN,
+    Numbers,
     Written,
     blank_codes,
     cells,
@@ -49,6 +51,8 @@ from twofold.io.tables.roles import (
 )
 from twofold.io.tables.sentinels import say_sentinels
 
+MAX_NAMED = 6  # columns or cells named in a sentence
+MAX_MIXED_LEVELS = 20  # values of a category that are numbers and words
 NUMERIC = ("number", "whole", "flag", "constant")  # roles of columns that may be in the matrix of numbers
 
 
@@ -137,10 +141,19 @@ def unique_names(names: Sequence[str]) -> tuple[list[str], list[tuple[str, str, 
     return list(out), renamed
 
 
-def quote_names(names: Sequence[str], most: int = 6) -> str:
+def quote_names(names: Sequence[str], most: int = MAX_NAMED) -> str:
     """The first names in quotation marks, the rest counted."""
-    shown = ", ".join(f'"{name}"' for name in names[:most])
-    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+    return join_first([f'"{name}"' for name in names[:most]], most, len(names))
+
+
+def join_first(words: Sequence[str], most: int, count: int | None = None) -> str:
+    """The first words, the rest counted.
+
+    >>> join_first(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    more = (len(words) if count is None else count) - most
+    return ", ".join(words[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def check_names(parameter: str, names: Sequence[str], columns: Sequence[str], source: str) -> None:
@@ -172,7 +185,7 @@ def assemble(
     wishes = read_wishes(frame.columns, source, drop=drop, columns=columns, id=id, category=category, number=number)
     notes = [note for piece in pieces for note in piece.notes]
     blanks = blanks_of(missing)
-    read = read_columns(frame, pieces, blanks, wishes)
+    read = read_columns(frame, pieces, blanks, wishes, notes)
     forms = {name: one.form for name, one in read.items() if one.form != PLAIN and one.column is not None}
     notes += say_forms(forms)
     schema = [one.column for one in read.values() if one.column is not None]
@@ -229,7 +242,7 @@ def name_is_used(name: str, chosen: Sequence[str]) -> bool:
 
 
 def read_columns(
-    frame: pl.DataFrame, pieces: list[Piece], blanks: frozenset[str], wishes: Mapping[str, str]
+    frame: pl.DataFrame, pieces: list[Piece], blanks: frozenset[str], wishes: Mapping[str, str], notes: list[str]
 ) -> dict[str, Read]:
     """Every column typed, and its role; those that are left out have none, but for such as may name the rows."""
     comma = any(piece.decimal_comma for piece in pieces)
@@ -237,36 +250,66 @@ def read_columns(
     out: dict[str, Read] = {}
     for position, column in enumerate(frame.iter_columns()):
         name, wish = column.name, wishes.get(column.name, "")
-        values, kind, form = plain[name] if name in plain else to_numbers(column, blanks, comma)
+        read = plain[name] if name in plain else to_numbers(column, blanks, comma)
+        if read.kind == "number" and read.series is not None and not wish:
+            out[name] = Read(read.series, read.values, PLAIN, Column(name, "number"))
+            continue
+        kind = read.kind
         if kind == "mixed":
-            if wish in ("", "number"):
-                raise InputError(explain_mixed(column, values, pieces, blanks))
+            if wish == "number" or (not wish and not is_mixed_category(column, read.values, blanks)):
+                raise InputError(explain_mixed(column, read.values, pieces, blanks))
             kind = "text"
+            if not wish:
+                notes.append(f'"{name}" holds categories: {quote_names(find_offenders(column, read.values, blanks))}')
         if kind == "text" and wish == "number":
-            raise InputError(explain_text(column, pieces, blanks))
+            raise InputError(explain_mixed(column, np.full(len(column), np.nan), pieces, blanks))
         if kind == "number" and wish not in ("drop", "other"):
-            check_finite(column, values, pieces)
-        out[name] = understand(column, values if kind == "number" else None, kind, form, position, wish, blanks)
+            check_finite(column, read.values, pieces)
+        out[name] = understand(column, read._replace(kind=kind), position, wish, blanks)
     if any(one.form.decimal == "," for one in out.values()):  # then points in the same file are no decimal ones
         for position, (name, one) in enumerate(out.items()):
             if one.values is not None and one.form == PLAIN and is_grouped(frame[name], blanks):
                 form = Written(",", ".")
                 values = blank_codes(fill_blanks(read_form(cells(frame[name], blanks), form)), blanks)
-                out[name] = understand(frame[name], values, "number", form, position, wishes.get(name, ""), blanks)
+                out[name] = understand(
+                    frame[name], Numbers(values, "number", form), position, wishes.get(name, ""), blanks
+                )
+    notes += say_missing_words(frame, out, blanks)
     return out
 
 
-def understand(
-    column: pl.Series,
-    values: np.ndarray | None,
-    kind: str,
-    form: Written,
-    position: int,
-    wish: str,
-    blanks: frozenset[str],
-) -> Read:
+def is_mixed_category(column: pl.Series, values: np.ndarray, blanks: frozenset[str]) -> bool:
+    """Tell whether whole numbers and a word among them are the values of a category, such as 4, 6 and "rotary"."""
+    levels = of_text(column.name, cells(column, blanks)).levels
+    return 0 < len(levels) <= MAX_MIXED_LEVELS and is_whole(values)
+
+
+def find_offenders(column: pl.Series, values: np.ndarray, blanks: frozenset[str]) -> list[str]:
+    """The distinct cells that are neither numbers nor blanks."""
+    text = cells(column, blanks)
+    return text.filter(pl.Series(np.isnan(values)) & text.is_not_null()).unique(maintain_order=True).to_list()
+
+
+def say_missing_words(frame: pl.DataFrame, read: Mapping[str, Read], blanks: frozenset[str]) -> list[str]:
+    """Say which words were taken for missing values, and where: all of them, in one line."""
+    found: dict[str, list[str]] = {}
+    words = list(MISSING_WORDS)
+    for name, one in read.items():
+        column = frame[name]
+        if column.dtype != pl.String or one.column is None or one.series.null_count() <= column.null_count():
+            continue
+        low = column.str.strip_chars().str.to_lowercase()
+        counts = column.filter(low.is_in(words) & one.series.is_null()).str.strip_chars().value_counts(sort=True)
+        for word, times in counts.iter_rows():
+            found.setdefault(word, []).append(f'"{name}"' + (f" ({times:,} cells)" if times > 1 else ""))
+    parts = [f'"{word}" in {join_first(names, MAX_NAMED)}' for word, names in found.items()]
+    return [f"taken as missing: {'; '.join(parts)}"] if parts else []
+
+
+def understand(column: pl.Series, read: Numbers, position: int, wish: str, blanks: frozenset[str]) -> Read:
     """The role of a column, and its cells in the type that goes with it."""
-    name = column.name
+    name, kind, form = column.name, read.kind, read.form
+    values = read.values if kind == "number" else None
     written = column.dtype == pl.String
     if values is not None and wish != "number" and written and is_code(column):
         values, kind = None, "text"
@@ -276,7 +319,7 @@ def understand(
         found = found or of_numbers(name, values, position, wish == "number")
         typed = type_numbers(column, values, found, truth)
     else:
-        typed, found = type_others(column, kind, blanks)
+        typed, found = type_others(column, kind, read.series, blanks)
     if wish in ("drop", "other"):
         kept = found if wish == "other" and found.role == "id" else None
         return Read(typed, values, form, kept)
@@ -284,7 +327,8 @@ def understand(
         found = Column(name, "id")
         typed = whole(cells(column, blanks)) if written else column
     elif wish == "category":
-        typed = typed if values is None or not written or form != PLAIN else as_written(column, values, blanks)
+        if written:
+            typed = cells(column, blanks - MISSING_WORDS) if values is None else as_written(column, values)
         found = as_category(name, typed)
     return Read(typed, values, form, found)
 
@@ -310,7 +354,9 @@ def type_numbers(column: pl.Series, values: np.ndarray, found: Column, truth: bo
     return typed.cast(pl.Int64) if np.nanmax(np.abs(values), initial=0.0) < 2**53 else typed
 
 
-def type_others(column: pl.Series, kind: str, blanks: frozenset[str]) -> tuple[pl.Series, Column]:
+def type_others(
+    column: pl.Series, kind: str, text: pl.Series | None, blanks: frozenset[str]
+) -> tuple[pl.Series, Column]:
     """A column without numbers in its own type, and its role."""
     name = column.name
     if kind == "blank":
@@ -323,7 +369,8 @@ def type_others(column: pl.Series, kind: str, blanks: frozenset[str]) -> tuple[p
         return column, Column(name, "date" if column.n_unique() > 1 else "constant")
     if column.dtype != pl.String:
         return column, Column(name, "text")
-    text = cells(column, blanks)
+    if text is None or text.null_count() > column.null_count():
+        text = cells(column, blanks - {"none"})  # among words, none is one
     if kind == "date":
         dates = read_dates(text)
         if dates is not None:
@@ -331,8 +378,8 @@ def type_others(column: pl.Series, kind: str, blanks: frozenset[str]) -> tuple[p
     return text, of_text(name, text)
 
 
-def as_written(column: pl.Series, values: np.ndarray, blanks: frozenset[str]) -> pl.Series:
-    """Numbers that are names of categories: whole ones as such, others as text."""
+def as_written(column: pl.Series, values: np.ndarray) -> pl.Series:
+    """Numbers that are names of categories: whole ones as such."""
     return type_numbers(column, values, Column(column.name, "whole"), False)
 
 
@@ -386,8 +433,9 @@ def say_aside(schema: list[Column], frame: pl.DataFrame, used: Sequence[str | No
     """Say which columns are not used, and why."""
     why = {"date": "dates", "constant": "the same in every row", "id": "identifiers", "text": "text"}
     groups: dict[str, list[str]] = {}
+    known = set(used)
     for column in schema:
-        if column.name not in used:
+        if column.name not in known:
             blank = frame[column.name].null_count() == frame.height
             reason = "blank in every row" if blank else why.get(column.role, "not numbers")
             groups.setdefault(reason, []).append(column.name)
@@ -447,16 +495,14 @@ def place(row: int, pieces: list[Piece]) -> str:
 
 
 def explain_mixed(column: pl.Series, values: np.ndarray, pieces: list[Piece], blanks: frozenset[str]) -> str:
-    row = int(np.argmax(cells(column, blanks).is_not_null().to_numpy() & np.isnan(values)))
-    cell = column[row].strip()
-    return f'{place(row, pieces)}, column "{column.name}": "{cell}" is not a number. {remedy(cell, column.name)}'
-
-
-def explain_text(column: pl.Series, pieces: list[Piece], blanks: frozenset[str]) -> str:
-    text = cells(column, blanks) if column.dtype == pl.String else column.cast(pl.String)
-    wrong = text.is_not_null() & text.cast(pl.Float64, strict=False).is_null()
-    row = int(wrong.arg_max() or 0)
-    return f'{place(row, pieces)}, column "{column.name}": "{text[row]}" is not a number. Leave out ⟨number⟩.'
+    """Say where the first cell is that is no number, all the others there are, and what to do."""
+    wrong = cells(column.cast(pl.String), blanks).is_not_null().to_numpy() & np.isnan(values)
+    row, times = int(np.argmax(wrong)), int(wrong.sum())
+    cell, *more = find_offenders(column.cast(pl.String), values, blanks)
+    others = f", nor are {quote_names(more)}" if more else f" ({times:,} such cells)" if times > 1 else ""
+    return (
+        f'{place(row, pieces)}, column "{column.name}": "{cell}" is not a number{others}. {remedy(cell, column.name)}'
+    )
 
 
 def check_finite(column: pl.Series, values: np.ndarray, pieces: list[Piece]) -> None:
