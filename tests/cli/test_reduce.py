@@ -27,7 +27,7 @@ def test_scores_carry_names_and_other_columns(twofold, people):
     result = twofold("reduce", "people.csv", "-k", 2, "-o", "s.csv", "-o", "s.parquet", "-o", "s.npy")
     assert result.exit_code == 0, result.stderr
     table = pl.read_csv("s.csv")
-    assert table.columns == ["name", "group", "PC1", "PC2"]
+    assert table.columns == [*pl.read_csv("people.csv", n_rows=0).columns, "PC1", "PC2"]
     assert table["name"].to_list() == [f"p{i}" for i in range(60)]
     both = np.column_stack([people, np.arange(60) % 2])
     both = (both - both.mean(axis=0)) / both.std(axis=0)
@@ -146,7 +146,7 @@ def test_nothing_is_replaced_without_force(twofold, people):
     assert result.exit_code == 2 and "--force" in result.stderr
     assert Path("out.csv").read_text() == "precious"
     assert twofold("reduce", "people.csv", "-o", "out.csv", "--force").exit_code == 0
-    assert Path("out.csv").read_text().startswith("name,group,PC1")
+    assert ",PC1" in Path("out.csv").read_text().splitlines()[0]
 
 
 def test_drop_leaves_a_column_out(ask, people):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Unpack
@@ -21,10 +21,12 @@ from twofold.analyses.common.analysis import Column, Data, Reading, analysis
 from twofold.analyses.common.answer import FRAMES, Answer, Grid, count
 from twofold.analyses.common.documents import as_documents
 from twofold.analyses.common.encoding import Encoding
-from twofold.analyses.common.tables import as_table, beside, warnings_as_notes
+from twofold.analyses.common.tables import append_columns, as_table, keep_columns, warnings_as_notes
 from twofold.core.checks import InputError
 from twofold.core.declaration import Flag
 from twofold.core.progress import Progress, doing
+from twofold.io.tables.roles import CODED, codes_of, decode
+from twofold.io.tables.roles import Column as TableColumn
 from twofold.io.tables.table import Table, quote_names
 
 if TYPE_CHECKING:
@@ -93,7 +95,7 @@ class Given(NamedTuple):
 
     source: str
     X: Any
-    kept: pl.DataFrame  # names of rows and columns set aside, written beside the results
+    kept: pl.DataFrame  # columns of the input, written before the results
     notes: list[str]
     truth: pl.Series | None = None  # labels, if the data has them
 
@@ -136,7 +138,7 @@ def apply(
         given = read_for(model, data, text, reading)
     with doing("applying"), warnings_as_notes(given.notes):
         computed, columns = results(model, given, what, n)
-    result = columns if isinstance(columns, pl.DataFrame) else beside(as_plain_table(given.kept), columns)
+    result = columns if isinstance(columns, pl.DataFrame) else join_results(model, given, computed, columns)
     figures, baseline = measure(columns, given.truth)
     return Application(
         source=given.source,
@@ -174,7 +176,15 @@ def read_for(model: Any, data: Any, text: str | None, reading: Reading) -> Given
         return given_texts(data, text)
     if wants_images(model, data):
         return given_images(model, data)
-    return given_rows(model, as_table(data, **reading))
+    return given_rows(model, as_table(data, known_columns(model), **reading))
+
+
+def known_columns(model: Any) -> list[TableColumn]:
+    """What the columns were to which the model was fitted."""
+    names = dict.fromkeys((str(name) for name in getattr(model, "feature_names_in_", [])), TableColumn("", "number"))
+    kept = getattr(model, "schema_", {}).get("columns", [])
+    others = {str(name): TableColumn(str(name), role, tuple(levels)) for name, role, levels in kept}
+    return [replace(column, name=name) for name, column in (names | others).items()]
 
 
 def wants_images(model: Any, data: Any) -> bool:
@@ -192,27 +202,58 @@ def given_rows(model: Any, table: Table) -> Given:
     """The columns of the fit, in their order."""
     if hasattr(model, "encoding_"):
         return given_mixed_rows(model, table)
-    X = table.numbers
+    X: Any = table.numbers
     names = [str(name) for name in getattr(model, "feature_names_in_", [])]
-    truth = None
     target = getattr(model, "target_name_", None)
-    if target in table.columns:
-        truth = pl.Series(target, np.asarray(table.array())[:, table.columns.index(target)])
-    elif target in table.others.columns:
-        truth = table.others[target]
-    if names and names != table.columns:
+    kept = keep_columns(table)
+    truth = kept[target] if target in kept.columns else None
+    if is_coded(model):
+        X = read_codes(model, names, table)
+    elif names and names != table.columns:
         check_columns(model, names, table)
         places = [table.columns.index(name) for name in names]
         X = table.array()[:, places]
-        extra = [name for name in table.columns if name not in names and name != target]
-        if extra:
-            table.notes.append(f"{quote_names(extra)} not used: the model was fitted without")
+    usable = [column.name for column in table.schema if column.role in CODED or column.name in table.columns]
+    extra = [name for name in usable if name not in names and name != target]
+    if names and extra:
+        table.notes.append(f"{quote_names(extra)} not used: the model was fitted without")
+        table.notes[:] = [note for note in table.notes if note not in table.aside]
     X = table.array() if isinstance(X, Path) and X.suffix not in (".npy", ".parquet") else X
     if isinstance(X, np.ndarray):
         check_known(model, X, names or table.columns, table.source)
         X = pl.DataFrame(X, schema=names) if names else X
-    kept = [*([table.ids] if table.ids is not None else []), *table.others.iter_columns()]
-    return Given(table.source, X, pl.DataFrame(kept), table.notes, truth)
+    return Given(table.source, X, kept, table.notes, truth)
+
+
+def is_coded(model: Any) -> bool:
+    """Tell whether the model was fitted to columns of several kinds, categories by their codes."""
+    return bool(getattr(model, "schema_", {}).get("coded")) and hasattr(model, "feature_names_in_")
+
+
+def read_codes(model: Any, names: list[str], table: Table) -> np.ndarray:
+    """The columns of the fit as numbers (n,d), with the codes of the fit; values that it has not seen are blank."""
+    frame = keep_columns(table)
+    if missing := [name for name in names if name not in frame.columns]:
+        raise InputError(
+            f"{table.source} has no column {quote_names(missing)}, which {type(model).__name__} was fitted to; it has "
+            f"{quote_names(frame.columns)}."
+        )
+    known = {column.name: column for column in known_columns(model)}
+    X = np.empty((frame.height, len(names)))
+    for j, name in enumerate(names):
+        series = frame[name]
+        try:
+            X[:, j] = codes_of(known[name], series)
+        except pl.exceptions.PolarsError:
+            kind = known[name].role
+            raise InputError(
+                f'{table.source}, column "{name}" holds {series.dtype}; it was of the kind {kind} in the fit.'
+            ) from None
+        new = series.filter(series.is_not_null() & pl.Series(np.isnan(X[:, j])))
+        if known[name].levels and len(new):
+            values = [str(value) for value in new.unique(maintain_order=True).to_list()]
+            table.notes.append(f'"{name}": {quote_names(values)} not seen in the fit, taken as blank')
+    return X
 
 
 def given_mixed_rows(model: Any, table: Table) -> Given:
@@ -222,8 +263,7 @@ def given_mixed_rows(model: Any, table: Table) -> Given:
     X = encoding.read(table, getattr(model, "_allow_nan", False))
     names = [str(name) for name in model.feature_names_in_]
     check_known(model, X, names, table.source)
-    kept = [*([table.ids] if table.ids is not None else []), *table.others.iter_columns()]
-    return Given(table.source, pl.DataFrame(X, schema=names), pl.DataFrame(kept), table.notes)
+    return Given(table.source, pl.DataFrame(X, schema=names), keep_columns(table), table.notes)
 
 
 def check_columns(model: Any, names: list[str], table: Table) -> None:
@@ -284,8 +324,17 @@ def given_ratings(data: Any, missing: Sequence[Any]) -> Given:
     return Given(ratings.source, ratings, pl.DataFrame(), list(ratings.notes))
 
 
-def as_plain_table(kept: pl.DataFrame) -> Table:
-    return Table(np.zeros((0, 0)), [], others=kept)
+def join_results(model: Any, given: Given, computed: str, columns: dict[str, np.ndarray]) -> pl.DataFrame:
+    """Every column of the input in its order, then the results; filled columns stand where they stood."""
+    if computed != "filled" or not set(columns) <= set(given.kept.columns):
+        return append_columns(given.kept, columns)
+    known = {column.name: column for column in known_columns(model)}
+    filled = []
+    for name, values in columns.items():
+        found, old = known.get(name, TableColumn(name, "number")), given.kept[name]
+        new = decode(found if is_coded(model) else replace(found, levels=()), values, old.dtype)
+        filled.append(old.fill_null(new) if old.null_count() else old)
+    return given.kept.with_columns(filled)
 
 
 # --- what the model says ------------------------------------------------------------------------------------

@@ -108,6 +108,7 @@ def analysis(*, streams: bool = False) -> Callable[[Callable[Options, Found]], C
             answer.call = {"verb": function.__name__, **arguments, **answer.chosen}
             if answer.model is not None and ".twofold" in answer.endings:
                 answer.model.made_by_ = function.__name__  # so that `apply` does the same to new rows
+                keep_schema(answer)
             return answer
 
         analyze.streams = streams  # type: ignore[attr-defined]
@@ -115,6 +116,16 @@ def analysis(*, streams: bool = False) -> Callable[[Callable[Options, Found]], C
         return analyze
 
     return decorate
+
+
+def keep_schema(answer: Answer) -> None:
+    """Keep in the model what the columns of its table are, but for numbers, so that `apply` reads others alike."""
+    from twofold.io.tables.table import Table
+
+    table = getattr(answer, "data", None)
+    if isinstance(table, Table) and table.frame is not None:
+        columns = [[c.name, c.role, list(c.levels)] for c in table.schema if c.role != "number"]
+        answer.model.schema_ = {"coded": table.is_coded, "columns": columns}
 
 
 def bind(

@@ -19,6 +19,7 @@ from twofold.analyses.common.analysis import Reading
 from twofold.core.checks import InputError, check_sparse, first_bad
 from twofold.core.config import config
 from twofold.io.tables.read import read_table
+from twofold.io.tables.roles import Column
 from twofold.io.tables.table import Piece, Table, assemble, quote_names, unique_names
 
 COARSE = 0.25  # steps of a column, in standard deviations, from which its values are few
@@ -28,17 +29,20 @@ BLUR = 0.7  # steps; from 0.5 on, two neighbouring values make one hill, and no 
 STOPPED = re.compile(r"(\w+) did not converge in max_iter=(\d+)")
 
 
-def as_table(data: Any, **reading: Unpack[Reading]) -> Table:
-    """A table from whatever holds one: a path or several, a frame, an array, a sparse array."""
+def as_table(data: Any, known: Sequence[Column] = (), **reading: Unpack[Reading]) -> Table:
+    """A table from whatever holds one: a path or several, a frame, an array, a sparse array.
+
+    Columns that are `known` by their names are read as another table has them.
+    """
     if isinstance(data, (str, os.PathLike)):
         data = [data]
     if isinstance(data, (list, tuple)) and is_paths(data):
-        return read_table([os.fspath(one) for one in data], **reading)
+        return read_table([os.fspath(one) for one in data], known=known, **reading)
     if isinstance(data, Table):
         return replace(data, notes=list(data.notes))
     frame = as_frame_or_none(data)
     if frame is not None:
-        return assemble([Piece(frame, "the table")], "the table", **reading)
+        return assemble([Piece(frame, "the table")], "the table", known=known, **reading)
     if sp.issparse(data):
         check_sparse(data, "the table")
     X = sp.csr_array(data) if sp.issparse(data) else np.asarray(data)
@@ -59,7 +63,9 @@ def about_table(table: Table, n: int) -> str:
 def as_frame_or_none(data: Any) -> pl.DataFrame | None:
     """A polars or pandas frame as a polars one; None for anything else."""
     if type(data).__module__.partition(".")[0] == "pandas":
-        return pl.from_pandas(data)
+        ordered = {str(name): kind.categories for name, kind in data.dtypes.items() if getattr(kind, "ordered", False)}
+        kinds = {name: pl.Enum([str(level) for level in levels]) for name, levels in ordered.items()}
+        return pl.from_pandas(data).with_columns(pl.col(n).cast(pl.String).cast(kind) for n, kind in kinds.items())
     return data if isinstance(data, pl.DataFrame) else None
 
 
@@ -67,12 +73,23 @@ def is_paths(data: Sequence[Any]) -> bool:
     return all(isinstance(one, (str, os.PathLike)) for one in data)
 
 
-def beside(table: Table, results: Mapping[str, np.ndarray]) -> pl.DataFrame:
-    """Row names and the columns set aside, then the results."""
-    kept = [*([table.ids] if table.ids is not None else []), *table.others.iter_columns()]
-    names, _ = unique_names([c.name for c in kept] + list(results))
-    parts = [*kept, *(pl.Series(values) for values in results.values())]
-    return pl.DataFrame([part.alias(name) for part, name in zip(parts, names, strict=True)])
+def beside(table: Table, results: Mapping[str, Any]) -> pl.DataFrame:
+    """Every column of the table in its order, then the results; of an array the results alone."""
+    return append_columns(keep_columns(table), results)
+
+
+def keep_columns(table: Table) -> pl.DataFrame:
+    """The columns of the table as they go into the result."""
+    if table.frame is not None:
+        return table.frame
+    return pl.DataFrame([*([table.ids] if table.ids is not None else []), *table.others.iter_columns()])
+
+
+def append_columns(frame: pl.DataFrame, results: Mapping[str, Any]) -> pl.DataFrame:
+    """The frame and the results; a result called as a column of the frame gets another name."""
+    names = unique_names([*frame.columns, *results])[0][frame.width :]
+    parts = [pl.Series(name, values) for name, values in zip(names, results.values(), strict=True)]
+    return pl.DataFrame([*frame.iter_columns(), *parts])
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from numpy.lib import format as npy
 
 from twofold.core.checks import DAMAGED_ARRAY, InputError, check_sparse, reason_of
 from twofold.io.open import check_budget
+from twofold.io.tables.roles import Column
 from twofold.io.tables.table import Piece, Table, assemble, check_names
 
 ENDINGS = (".npy", ".npz", ".mtx")
@@ -102,6 +103,7 @@ def stack_arrays(
     missing: Sequence[Any] = (),
     drop: Sequence[str] = (),
     columns: Sequence[str] = (),
+    known: Sequence[Column] = (),
     **roles: Sequence[str],
 ) -> Table:
     """Arrays under each other; columns have only numbers for names."""
@@ -110,9 +112,9 @@ def stack_arrays(
         if len(part.columns) != len(first.columns):
             sizes = f"{len(part.columns)} columns where {first.source} has {len(first.columns)}"
             raise InputError(f"{part.source} has {sizes}. Files read together need the same columns.")
-    if any(roles.values()):
+    if any(roles.values()) or any(column.levels for column in known):
         pieces = [Piece(as_frame(part), part.source, notes=part.notes) for part in parts]
-        return assemble(pieces, source, missing, drop, columns, **roles)
+        return assemble(pieces, source, missing, drop, columns, known=known, **roles)
     if len(parts) == 1 and not missing and not drop and not columns:
         return Table(first.numbers, first.columns, notes=first.notes, source=source)
     check_names("drop", drop, first.columns, source)

@@ -22,6 +22,7 @@ from twofold.core.spelling import close_names
 from twofold.io.open import DAMAGED, ENDINGS, check_archive, check_budget, read_bytes, strip_packing
 from twofold.io.tables import arrays
 from twofold.io.tables.delimited import read_delimited, tabulate
+from twofold.io.tables.roles import Column
 from twofold.io.tables.table import Piece, Table, assemble
 
 TEXT = (".csv", ".tsv", ".tab", ".psv", ".txt", ".dat")
@@ -47,6 +48,7 @@ def read_table(
     id: Sequence[str] = (),
     category: Sequence[str] = (),
     number: Sequence[str] = (),
+    known: Sequence[Column] = (),
 ) -> Table:
     """Read one table from a file, several files, a folder, a pattern, `file.db::table`, or `-` (standard input).
 
@@ -62,6 +64,8 @@ def read_table(
         Columns to use, all if none is named; a column that names the rows stays.
     id, category, number : sequence of str
         Columns that hold identifiers, categories or numbers; what the others hold follows from names and cells.
+    known : sequence of Column
+        Columns as another table has them: those of the same names are read so.
 
     Returns
     -------
@@ -73,6 +77,7 @@ def read_table(
     reading = {"missing": missing, "drop": drop, "columns": columns, "id": id, "category": category, "number": number}
     options: dict[str, Any] = {k: [v] if isinstance(v, (str, float, int)) else v for k, v in reading.items()}
     plain = not any(len(value) for value in options.values())
+    options["known"] = known
     files = [file for one in given for file in find_files(str(one))]
     source = str(given[0]) if len(given) == 1 else f"{given[0]} and {len(given) - 1} more"
     source = "standard input" if source == "-" else source

@@ -87,6 +87,7 @@ class Table:
     schema: list[Column] = field(default_factory=list)
     frame: pl.DataFrame | None = None
     aside: list[str] = field(default_factory=list)  # those of the notes that tell what `numbers` leaves out
+    is_coded: bool = False  # True once `coded` was called
 
     def __post_init__(self) -> None:
         self.schema = self.schema or [Column(name, "number") for name in self.columns]
@@ -114,6 +115,7 @@ class Table:
         """
         if self.frame is None:
             return self.array(), self.schema
+        self.is_coded = True
         used = [column for column in self.schema if column.role in CODED]
         X = np.empty((self.frame.height, len(used)))
         for j, column in enumerate(used):
@@ -178,6 +180,7 @@ def assemble(
     id: Sequence[str] = (),
     category: Sequence[str] = (),
     number: Sequence[str] = (),
+    known: Sequence[Column] = (),
 ) -> Table:
     """Stack the pieces and find the role of every column; see `read_table` for the parameters."""
     frame = stack(pieces)
@@ -185,7 +188,12 @@ def assemble(
     wishes = read_wishes(frame.columns, source, drop=drop, columns=columns, id=id, category=category, number=number)
     notes = [note for piece in pieces for note in piece.notes]
     blanks = blanks_of(missing)
+    fitted = {column.name: column for column in known if column.name in frame.columns}
+    wishes = {name: wish_of(column) for name, column in fitted.items()} | wishes
     read = read_columns(frame, pieces, blanks, wishes, notes)
+    for name, column in fitted.items():
+        if read[name].column is not None:
+            read[name].column = column
     forms = {name: one.form for name, one in read.items() if one.form != PLAIN and one.column is not None}
     notes += say_forms(forms)
     schema = [one.column for one in read.values() if one.column is not None]
@@ -235,6 +243,20 @@ def read_wishes(names: Sequence[str], source: str, **wishes: Sequence[str]) -> d
             out[name] = role
     chosen = wishes["columns"]
     return dict.fromkeys((name for name in names if chosen and name not in chosen), "other") | out
+
+
+def wish_of(column: Column) -> str:
+    """How a column must be read so that it gets the role it had in another table."""
+    if column.levels and column.role != "flag":
+        return "category"
+    if column.role in ("number", "whole") or (column.levels and is_decimal(column.levels)):
+        return "number"
+    return "id" if column.role == "id" else ""
+
+
+def is_decimal(levels: Sequence[str]) -> bool:
+    """Tell whether levels are whole numbers."""
+    return all(level.lstrip("-").isdecimal() for level in levels)
 
 
 def name_is_used(name: str, chosen: Sequence[str]) -> bool:
@@ -310,6 +332,8 @@ def understand(column: pl.Series, read: Numbers, position: int, wish: str, blank
     """The role of a column, and its cells in the type that goes with it."""
     name, kind, form = column.name, read.kind, read.form
     values = read.values if kind == "number" else None
+    if kind == "blank" and wish == "number":
+        values = np.full(len(column), np.nan)
     written = column.dtype == pl.String
     if values is not None and wish != "number" and written and is_code(column):
         values, kind = None, "text"
