@@ -6,6 +6,7 @@ import pytest
 
 import twofold
 from twofold import analyses
+from twofold.analyses.common.tables import as_table
 from twofold.core.checks import InputError, ModelFileError
 
 
@@ -69,3 +70,27 @@ def test_what_a_model_cannot_do_is_said_with_what_it_can(groups):
     assert scores.table.columns == ["log_density"] and len(scores.table) == 80
     with pytest.raises(ModelFileError, match="does not exist"):
         analyses.apply("missing.twofold", "groups.csv")
+
+
+def test_levels_get_the_codes_of_the_fit_and_new_ones_are_said(groups):
+    kinds = np.array(["b", "a", "c"])[np.arange(80) % 3]
+    frame = pl.DataFrame({"kind": kinds, "flag": np.arange(80) % 2, "x": groups[:, 0], "y": groups[:, 1]})
+    table = as_table(frame)
+    X, columns = table.coded()
+    model = twofold.PPCA(1).fit(pl.DataFrame(X, schema=[column.name for column in columns]))
+    model.schema_ = {
+        "coded": True,
+        "columns": [[c.name, c.role, list(c.levels)] for c in columns if c.role != "number"],
+    }
+    some = frame.filter(pl.col("kind") == "c", pl.col("flag") == 1)  # alone, "c" would get the code 0
+    found = analyses.apply(model, some, what="codes")
+    at = ((kinds == "c") & (np.arange(80) % 2 == 1)).nonzero()[0]
+    np.testing.assert_allclose(
+        found.table["code1"], model.transform(pl.DataFrame(X[at], schema=model.feature_names_in_.tolist()))[:, 0]
+    )
+    new = analyses.apply(model, some.with_columns(kind=pl.lit("z")), what="codes")
+    assert any('"kind": "z" not seen in the fit' in note for note in new.notes)
+    filled = analyses.apply(model, some.with_columns(kind=pl.lit(None, dtype=pl.String)), what="filled").table
+    assert filled.columns == some.columns and set(filled["kind"]) <= {"a", "b", "c"}
+    with pytest.raises(InputError, match='no column "kind"'):
+        analyses.apply(model, some.drop("kind"), what="codes")

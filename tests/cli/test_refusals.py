@@ -41,7 +41,7 @@ OPTIONS = {  # a verb, run on its example with these options -> words of the ref
     },
     "complete": {
         "-o {file} --force": "input",
-        "-o out.xlsx": ".parquet",
+        "-o out.xls": ".parquet",
         "--save m.pkl": ".twofold",
         "--method magic": "means, ppca, factors, gaussian, neighbors, forests, als, svd, svp, soft or svt",
         "--drop heigth": '"height"',

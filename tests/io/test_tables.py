@@ -416,3 +416,37 @@ def test_a_missing_reader_of_workbooks_is_named(folder, monkeypatch):
     workbook("t.xlsx", first=[[1, 2], [3, 4]])
     monkeypatch.setitem(sys.modules, "fastexcel", None)
     assert 'pip install "twofold[excel]"' in refusal("t.xlsx")
+
+
+# ---- what is odd ------------------------------------------------------------------------------------------------
+
+
+def test_a_word_among_few_whole_numbers_makes_a_category(put):
+    cylinders = ["3", "4", "6", "8"] * 8 + ["rotary"]
+    put("t.csv", "x,cylinders\n" + "".join(f"{i * 1.5},{c}\n" for i, c in enumerate(cylinders)))
+    table = read_table("t.csv")
+    column = table.schema[1]
+    assert column.role == "category" and set(column.levels) == set(cylinders)
+    assert any('"cylinders" holds categories: "rotary"' in note for note in table.notes)
+
+
+def test_words_for_missing_values_are_taken_as_such_and_all_are_listed(put):
+    rows = [[f"{i * 1.5}", f"{i * i}", "ab"[i % 2]] for i in range(400)]
+    rows[7][0], rows[9][1], rows[11][1], rows[5][2] = "unknown", "?", "-", "n/a"
+    put("t.csv", "x,y,kind\n" + "".join(",".join(row) + "\n" for row in rows))
+    table = read_table("t.csv")
+    assert np.argwhere(np.isnan(table.numbers)).tolist() == [[7, 0], [9, 1], [11, 1]]
+    assert table.frame["kind"].null_count() == 1
+    note = next(note for note in table.notes if note.startswith("taken as missing"))
+    assert all(
+        f'"{word}" in "{name}"' in note for word, name in [("unknown", "x"), ("?", "y"), ("-", "y"), ("n/a", "kind")]
+    )
+    assert set(read_table("t.csv", category=["kind"]).schema[2].levels) == {"a", "b", "n/a"}
+
+
+def test_every_cell_that_is_no_number_is_listed(put):
+    rows = [f"{i * 1.5}" for i in range(100)]
+    rows[3], rows[50], rows[70] = "about 4", "5 or 6", "about 4"
+    put("t.csv", "x,y\n" + "".join(f"{cell},{i}\n" for i, cell in enumerate(rows)))
+    message = refusal("t.csv")
+    assert message.startswith('t.csv, line 5, column "x": "about 4" is not a number, nor are "5 or 6".')

@@ -28,6 +28,7 @@ from twofold.core.progress import Progress, doing
 from twofold.io.tables.roles import CODED, codes_of, decode
 from twofold.io.tables.roles import Column as TableColumn
 from twofold.io.tables.table import Table, quote_names
+from twofold.io.tables.write import COMMAS, Dialect
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,8 +45,13 @@ class Application(Answer):
 
     what: str
     result: pl.DataFrame
+    written: Dialect = COMMAS  # how the new data was written
 
     endings: ClassVar[tuple[str, ...]] = (*FRAMES, ".png", ".html")
+
+    @property
+    def dialect(self) -> Dialect:
+        return self.written
 
     @property
     def heading(self) -> str:
@@ -98,6 +104,7 @@ class Given(NamedTuple):
     kept: pl.DataFrame  # columns of the input, written before the results
     notes: list[str]
     truth: pl.Series | None = None  # labels, if the data has them
+    dialect: Dialect = COMMAS
 
 
 @analysis()
@@ -149,6 +156,7 @@ def apply(
         chosen={"what": computed if computed in WHATS else None},
         what=computed,
         result=result,
+        written=given.dialect,
     )
 
 
@@ -222,7 +230,7 @@ def given_rows(model: Any, table: Table) -> Given:
     if isinstance(X, np.ndarray):
         check_known(model, X, names or table.columns, table.source)
         X = pl.DataFrame(X, schema=names) if names else X
-    return Given(table.source, X, kept, table.notes, truth)
+    return Given(table.source, X, kept, table.notes, truth, table.dialect)
 
 
 def is_coded(model: Any) -> bool:

@@ -31,11 +31,13 @@ import polars as pl
 
 from twofold import __version__
 from twofold.analyses.common.analysis import write_argument
+from twofold.analyses.common.tables import append_columns
 from twofold.analyses.common.targets import Writer, check_targets
 from twofold.core.declaration import REQUIRED, read_parameters
 from twofold.core.files.atomic import write_all
 from twofold.core.printable import plain, printable
 from twofold.io.tables.formulas import escape_formulas
+from twofold.io.tables.write import COMMAS, TEXTS, Dialect, write_frame, write_frames
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,8 +45,9 @@ if TYPE_CHECKING:
     from rich.segment import Segment
     from rich.table import Table as RichTable
 
-FRAMES = (".csv", ".tsv", ".parquet")
+FRAMES = (".csv", ".tsv", ".xlsx", ".parquet")
 DRAWN = (".png", ".html")
+ROWS_AT_ONCE = 100_000  # of a table that is too large for memory
 WIDTH = 100  # characters of an answer that is printed elsewhere than on a terminal
 BAR = 12  # characters
 
@@ -157,7 +160,25 @@ class Answer:
         if ending == ".html":
             text = self.to_html()
             return lambda to: to.write_text(text, encoding="utf-8")
-        return frame_writer(ending, self.table, self.safe_csv)
+        if ending in FRAMES and (frames := self.streamed_frames()) is not None:
+            return lambda to: write_frames(frames, to, self.dialect)
+        return frame_writer(ending, self.table, self.safe_csv, self.dialect)
+
+    @property
+    def dialect(self) -> Dialect:
+        """How the text of the input was written; that of the results is written so, too."""
+        return getattr(getattr(self, "data", None), "dialect", COMMAS)
+
+    def streamed_frames(self) -> Iterator[pl.DataFrame] | None:
+        """Columns of an input that is too large for memory, and the results beside them, some rows at a time."""
+        path = getattr(getattr(self, "data", None), "numbers", None)
+        if not isinstance(path, Path) or path.suffix.lower() not in (".parquet", ".pq") or not path.is_file():
+            return None
+        return (
+            append_columns(pl.scan_parquet(path).slice(start, ROWS_AT_ONCE).collect(), part.to_dict())
+            for start in range(0, self.table.height, ROWS_AT_ONCE)
+            for part in [self.table.slice(start, ROWS_AT_ONCE)]
+        )
 
     # --- what follows from it -------------------------------------------------------------------------------
 
@@ -193,7 +214,8 @@ class Answer:
         Parameters
         ----------
         *paths : path
-            `.csv`, `.tsv` and `.parquet` hold the table, `.png` the figure, `.html` a report, `.twofold` the model.
+            `.csv`, `.tsv`, `.xlsx` and `.parquet` hold the table, `.png` the figure, `.html` a report, `.twofold` the
+            model.
         force : bool
             Whether files that exist are replaced.
         """
@@ -290,12 +312,10 @@ def bar(share: float, width: int) -> str:
     return "█" * (eighths // 8) + ("", *"▏▎▍▌▋▊▉")[eighths % 8]
 
 
-def frame_writer(ending: str, frame: pl.DataFrame, safe: bool = False) -> Writer:
+def frame_writer(ending: str, frame: pl.DataFrame, safe: bool = False, dialect: Dialect = COMMAS) -> Writer:
     """Return the writer of a frame by its ending; `safe` keeps spreadsheets from taking text for formulas."""
-    if ending == ".parquet":
-        return frame.write_parquet
-    frame = escape_formulas(frame) if safe else frame
-    return lambda to: frame.write_csv(to, separator="\t" if ending == ".tsv" else ",")
+    frame = escape_formulas(frame) if safe and ending in TEXTS else frame
+    return lambda to: write_frame(frame, to, ending, dialect)
 
 
 def count(number: int, thing: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from twofold.core.checks import InputError
+from twofold.io.tables.write import check_workbook_writer
 from twofold.io.writable import check_writable
 
 Writer = Callable[[Path], Any]
@@ -19,4 +20,5 @@ def check_targets(paths: Sequence[Path], endings: Sequence[str], force: bool, in
             raise InputError(f"{path}: results are written as {', '.join(endings)}; end the name with one of these.")
         if paths.count(path) > 1:
             raise InputError(f"{path} is named twice. Give each output its own file.")
+        check_workbook_writer(path)
         check_writable(path, force=force, inputs=inputs)

@@ -140,10 +140,10 @@ def parse_numbers(text: pl.Series, decimal_comma: bool) -> tuple[pl.Series, Writ
     return values, PLAIN
 
 
-def read_dates(text: pl.Series) -> pl.Series | None:
-    """Days, or times if cells have them, from text that is written in one way; None if it is not.
+def read_dates(text: pl.Series) -> tuple[pl.Series | None, str]:
+    """Days, or times if cells have them, from text that is written in one way, and that way; None if it is not.
 
-    >>> read_dates(pl.Series(["31.12.2024", None, "1.1.2025"])).to_list()
+    >>> read_dates(pl.Series(["31.12.2024", None, "1.1.2025"]))[0].to_list()
     [datetime.date(2024, 12, 31), None, datetime.date(2025, 1, 1)]
     """
     sample = text.drop_nulls().head(SAMPLE)
@@ -154,8 +154,8 @@ def read_dates(text: pl.Series) -> pl.Series | None:
             if sample.str.strptime(kind, form + clock, strict=False).null_count() == 0:
                 found = text.str.strptime(kind, form + clock, strict=False)
                 if found.null_count() == text.null_count():
-                    return found
-    return None
+                    return found, form + clock
+    return None, ""
 
 
 def find_form(text: pl.Series, decimal_comma: bool) -> Written:

@@ -64,7 +64,7 @@ def tabulate(
         frame, lines = frame.slice(1), lines[1:]
     if frame.height == 0:
         raise InputError(f"{name} has a header and no rows below it. Give a table with at least two rows.")
-    return Piece(frame.rename(dict(zip(frame.columns, names, strict=True))), name, lines, comma, notes)
+    return Piece(frame.rename(dict(zip(frame.columns, names, strict=True))), name, lines, comma, notes, delimiter)
 
 
 def find_delimiter(text: bytes) -> tuple[bytes, str]:

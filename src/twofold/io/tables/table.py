@@ -50,9 +50,10 @@ from twofold.io.tables.roles import (
     of_text,
 )
 from twofold.io.tables.sentinels import say_sentinels
+from twofold.io.tables.write import COMMAS, Dialect
 
 MAX_NAMED = 6  # columns or cells named in a sentence
-MAX_MIXED_LEVELS = 20  # values of a category that are numbers and words
+MIN_MIXED_NUMBERS, MAX_MIXED_LEVELS = 3, 20  # values of a category that are numbers, and all values
 NUMERIC = ("number", "whole", "flag", "constant")  # roles of columns that may be in the matrix of numbers
 
 
@@ -65,6 +66,7 @@ class Piece:
     lines: np.ndarray | None = None  # the line each row starts on, where lines exist
     decimal_comma: bool = False
     notes: list[str] = field(default_factory=list)
+    delimiter: str = ","
 
 
 @dataclass
@@ -88,6 +90,7 @@ class Table:
     frame: pl.DataFrame | None = None
     aside: list[str] = field(default_factory=list)  # those of the notes that tell what `numbers` leaves out
     is_coded: bool = False  # True once `coded` was called
+    dialect: Dialect = COMMAS  # how the text of the file is written
 
     def __post_init__(self) -> None:
         self.schema = self.schema or [Column(name, "number") for name in self.columns]
@@ -212,9 +215,17 @@ def assemble(
     notes += aside + say_sentinels(numbers)
     matrix = np.column_stack(list(numbers.values())) if numbers else np.empty((frame.height, 0))
     ids = typed[names] if names is not None else None
-    return Table(
-        matrix, list(numbers), ids, typed.select(others), notes, source, forms, schema=schema, frame=typed, aside=aside
-    )
+    table = Table(matrix, list(numbers), ids, typed.select(others), notes, source, forms, schema, typed, aside)
+    table.dialect = find_dialect(pieces[0], read)
+    return table
+
+
+def find_dialect(piece: Piece, read: Mapping[str, Read]) -> Dialect:
+    """How a result must be written to look like the input."""
+    comma = any(one.form.decimal == "," for one in read.values())
+    points = any(one.series.dtype.is_float() and one.form.decimal == "." for one in read.values())
+    dates = {name: one.date for name, one in read.items() if one.date not in ("", "%Y-%m-%d")}
+    return Dialect(piece.delimiter, comma or (piece.decimal_comma and not points), dates)
 
 
 @dataclass
@@ -225,6 +236,7 @@ class Read:
     values: np.ndarray | None = None  # its numbers, if it holds any
     form: Written = PLAIN
     column: Column | None = None  # None: left out
+    date: str = ""  # how its dates are written
 
 
 def read_wishes(names: Sequence[str], source: str, **wishes: Sequence[str]) -> dict[str, str]:
@@ -303,7 +315,8 @@ def read_columns(
 def is_mixed_category(column: pl.Series, values: np.ndarray, blanks: frozenset[str]) -> bool:
     """Tell whether whole numbers and a word among them are the values of a category, such as 4, 6 and "rotary"."""
     levels = of_text(column.name, cells(column, blanks)).levels
-    return 0 < len(levels) <= MAX_MIXED_LEVELS and is_whole(values)
+    numbers = len(np.unique(values[~np.isnan(values)])) if levels else 0
+    return numbers >= MIN_MIXED_NUMBERS and len(levels) <= MAX_MIXED_LEVELS and is_whole(values)
 
 
 def find_offenders(column: pl.Series, values: np.ndarray, blanks: frozenset[str]) -> list[str]:
@@ -334,7 +347,7 @@ def understand(column: pl.Series, read: Numbers, position: int, wish: str, blank
     values = read.values if kind == "number" else None
     if kind == "blank" and wish == "number":
         values = np.full(len(column), np.nan)
-    written = column.dtype == pl.String
+    written, date = column.dtype == pl.String, ""
     if values is not None and wish != "number" and written and is_code(column):
         values, kind = None, "text"
     if values is not None:
@@ -343,10 +356,10 @@ def understand(column: pl.Series, read: Numbers, position: int, wish: str, blank
         found = found or of_numbers(name, values, position, wish == "number")
         typed = type_numbers(column, values, found, truth)
     else:
-        typed, found = type_others(column, kind, read.series, blanks)
+        typed, found, date = type_others(column, kind, read.series, blanks)
     if wish in ("drop", "other"):
         kept = found if wish == "other" and found.role == "id" else None
-        return Read(typed, values, form, kept)
+        return Read(typed, values, form, kept, date)
     if wish == "id":
         found = Column(name, "id")
         typed = whole(cells(column, blanks)) if written else column
@@ -354,7 +367,7 @@ def understand(column: pl.Series, read: Numbers, position: int, wish: str, blank
         if written:
             typed = cells(column, blanks - MISSING_WORDS) if values is None else as_written(column, values)
         found = as_category(name, typed)
-    return Read(typed, values, form, found)
+    return Read(typed, values, form, found, date)
 
 
 def is_truth(column: pl.Series, values: np.ndarray) -> bool:
@@ -380,26 +393,25 @@ def type_numbers(column: pl.Series, values: np.ndarray, found: Column, truth: bo
 
 def type_others(
     column: pl.Series, kind: str, text: pl.Series | None, blanks: frozenset[str]
-) -> tuple[pl.Series, Column]:
-    """A column without numbers in its own type, and its role."""
+) -> tuple[pl.Series, Column, str]:
+    """A column without numbers in its own type, its role, and how its dates are written."""
     name = column.name
     if kind == "blank":
-        return column.cast(pl.String) if column.dtype == pl.Null else column.clear(len(column)), Column(
-            name, "constant"
-        )
+        empty = column.cast(pl.String) if column.dtype == pl.Null else column.clear(len(column))
+        return empty, Column(name, "constant"), ""
     if column.dtype in (pl.Categorical, pl.Enum):
-        return column, as_category(name, column)
+        return column, as_category(name, column), ""
     if column.dtype.is_temporal() and column.dtype not in (pl.Duration, pl.Time):
-        return column, Column(name, "date" if column.n_unique() > 1 else "constant")
+        return column, Column(name, "date" if column.n_unique() > 1 else "constant"), ""
     if column.dtype != pl.String:
-        return column, Column(name, "text")
+        return column, Column(name, "text"), ""
     if text is None or text.null_count() > column.null_count():
         text = cells(column, blanks - {"none"})  # among words, none is one
     if kind == "date":
-        dates = read_dates(text)
+        dates, form = read_dates(text)
         if dates is not None:
-            return dates, Column(name, "date" if dates.n_unique() > 1 else "constant")
-    return text, of_text(name, text)
+            return dates, Column(name, "date" if dates.n_unique() > 1 else "constant"), form
+    return text, of_text(name, text), ""
 
 
 def as_written(column: pl.Series, values: np.ndarray) -> pl.Series:
