@@ -65,7 +65,7 @@ def test_files_frames_and_arrays_are_the_same_table(groups, verb):
     assert all(one.figures == found[0].figures for one in found)
     bare = analyze(frame.drop("name").to_numpy(), **({} if verb == "complete" else {"scale": True}))
     assert found[0].table.columns[: frame.width] == frame.columns
-    numbers = found[0].table.columns[-bare.table.width :]
+    numbers = [c for c in found[0].table.columns if found[0].table[c].dtype.is_numeric()][-bare.table.width :]
     if verb != "cluster":
         np.testing.assert_allclose(bare.table.to_numpy(), found[0].table.select(numbers).to_numpy(), rtol=1e-6)
 

@@ -271,7 +271,7 @@ def given_mixed_rows(model: Any, table: Table) -> Given:
     X = encoding.read(table, getattr(model, "_allow_nan", False))
     names = [str(name) for name in model.feature_names_in_]
     check_known(model, X, names, table.source)
-    return Given(table.source, pl.DataFrame(X, schema=names), keep_columns(table), table.notes)
+    return Given(table.source, pl.DataFrame(X, schema=names), keep_columns(table), table.notes, dialect=table.dialect)
 
 
 def check_columns(model: Any, names: list[str], table: Table) -> None:
