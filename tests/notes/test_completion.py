@@ -1,4 +1,4 @@
-"""Worked examples of matrix completion in the notes; docs/learn/index.md names the sets."""
+"""Worked examples of matrix completion in the notes; docs/learn/concordance.md names the sets."""
 
 import numpy as np
 import pytest
