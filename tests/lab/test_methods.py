@@ -299,13 +299,6 @@ def test_a_hole_that_was_painted_is_filled():
             find("inpaint").run(data, {"mask": wrong}, Frames())
 
 
-def test_a_diagram_column_by_column_is_the_diagram(ran):
-    frames, result = ran("phase")
-    names: dict = {}
-    exec(result.script, names)
-    np.testing.assert_array_equal(frames[-1][2]["success"], names["model"].success.astype(np.float32))
-
-
 @pytest.mark.parametrize(
     "loss, left, right, name", [("squared", "one-hot", "free", "k-means"), ("squared", "free", "orthonormal", "PCA")]
 )

@@ -285,10 +285,6 @@ def test_own_files_are_read_as_what_they_hold(place, tmp_path):
         ["z", "5.0", "", "red"],
         ["x", "1.0", "2.0", "red"],
     ]
-    stars = bring("stars.csv", b"user,item,rating\n1,a,5\n2,b,3\n1,b,4\n")
-    assert stars["kind"] == "ratings" and stars["shape"] == [2, 2]
-    prose = bring("notes.txt", b"one line of text\nanother one\n")
-    assert prose["kind"] == "text" and prose["shape"] == [2]
     assert bring("stars.csv", b"user,item,rating\n1,a,5\n2,b,3\n1,b,4\n", kind="text")["kind"] == "text"
 
     id = start(place, data=table["id"], sweeps=1)

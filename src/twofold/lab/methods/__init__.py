@@ -11,12 +11,12 @@ from importlib.util import find_spec
 
 import twofold
 from twofold.core.checks import InputError
-from twofold.lab.methods import atoms, clusters, completion, deep, factors, linear, pictures, sensing, topics, words
+from twofold.lab.methods import atoms, clusters, completion, deep, factors, linear, signals, texts
 from twofold.lab.methods.method import Cancelled, Data, Method, Result
 
 __all__ = ["Cancelled", "Data", "Method", "Result", "catalog", "find", "preload"]
 
-FAMILIES = (clusters, linear, completion, topics, words, atoms, pictures, sensing, deep, factors)
+FAMILIES = (clusters, linear, completion, texts, atoms, signals, deep, factors)
 
 
 @cache
