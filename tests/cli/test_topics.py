@@ -20,11 +20,11 @@ def table(folder):
     return write_letters()
 
 
-def subjects_of(found):
-    """The subject of each topic, which must be one."""
+def subjects_of(answer):
+    """Return the subject of each topic, which must be one."""
     of = {word: name for name, words in SUBJECTS.items() for word in words.split()}
     out = []
-    for topic in found["topics"]:
+    for topic in answer["topics"]:
         names = {of[word] for word in list(topic["words"])[:8]}
         assert len(names) == 1, topic["words"]
         out.append(names.pop())

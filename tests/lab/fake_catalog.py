@@ -1,4 +1,4 @@
-"""Methods that do as told, for tests of the server: so many sweeps, so long each, and ways to fail."""
+"""Methods that do as told, for tests of the server: the number and the length of sweeps, and ways to fail."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Counter:
     def describe(self) -> dict[str, Any]:
         return {"id": self.id, "title": self.title, "kinds": list(self.kinds), "settings": []}
 
-    def check(self, given: dict[str, Any]) -> dict[str, Any]:
-        if given.keys() - self.defaults.keys():
+    def check(self, values: dict[str, Any]) -> dict[str, Any]:
+        if values.keys() - self.defaults.keys():
             raise InputError("Counter has no such setting.")
-        return self.defaults | given
+        return self.defaults | values
 
     def run(self, data: Any, settings: dict[str, Any], emit: Any, rows: list[int] | None = None) -> Result:
         points = np.arange(2.0 * settings["size"], dtype=np.float32).reshape(-1, 2)
@@ -54,20 +54,20 @@ class Counter:
 
         return Result(Model(), pl.DataFrame({"a": [1, 2]}), None, "X = 1\n")
 
-    def fail(self, how: str) -> None:
-        if how == "die":
+    def fail(self, way: str) -> None:
+        if way == "die":
             os.kill(os.getpid(), 9)
-        if how == "crash":
+        if way == "crash":
             os._exit(3)
-        if how == "error":
+        if way == "error":
             raise ValueError("two <b>words</b>")
-        if how == "refuse":
+        if way == "refuse":
             raise InputError("X[0, 0] is -1; it must not be. Clip it.")
-        if how == "memory":
+        if way == "memory":
             hold = []
             while True:
                 hold.append(np.ones(2**22))
-        if how == "hang":
+        if way == "hang":
             time.sleep(1000)
 
     def ask(self, result: Result, question: dict[str, Any]) -> Any:

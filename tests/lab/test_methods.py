@@ -73,8 +73,8 @@ CODE = {  # small parts of the examples, so that runs are short
 
 
 @cache
-def bundled(id: str) -> Data:
-    """Part of an example, by its id."""
+def load_part(id: str) -> Data:
+    """Load part of an example, by its id."""
     if id == "none":
         return Data(id, "nothing", "none")
     kind, lines = CODE[id]
@@ -86,7 +86,7 @@ def bundled(id: str) -> Data:
 
 
 class Frames(list):
-    """What a run has sent."""
+    """Receives what a run sends."""
 
     def __call__(self, sweep, objective, arrays, meta, final=False):
         self.append((sweep, objective, arrays, meta, final))
@@ -100,7 +100,7 @@ def ran():
     def run(id):
         if id not in kept:
             method, frames = find(id), Frames()
-            result = method.run(bundled(method.default_data), QUICK.get(id, {}), frames)
+            result = method.run(load_part(method.default_data), QUICK.get(id, {}), frames)
             kept[id] = frames, result
         return kept[id]
 
@@ -133,12 +133,12 @@ def test_frames_hold_the_arrays_of_the_view_and_sweeps_rise(id, ran):
 
 
 def same_bits(a, b):
-    """Whether two arrays are equal, bit for bit."""
+    """Return True if two arrays are equal, bit for bit."""
     return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
 
 
-def fitted_arrays(model):
-    """What a fit has set on a model, and on the models within it."""
+def list_fitted_arrays(model):
+    """Return the arrays that a fit has set on a model, and on the models within it."""
     found = {}
     if isinstance(model, tuple):  # a NamedTuple
         return {name: value for name, value in model._asdict().items() if isinstance(value, np.ndarray)}
@@ -148,7 +148,7 @@ def fitted_arrays(model):
         elif name == "weights_" and isinstance(value, dict):
             found |= value
         elif name.endswith("_") and isinstance(value, BaseEstimator):
-            found |= {f"{name}.{inner}": array for inner, array in fitted_arrays(value).items()}
+            found |= {f"{name}.{inner}": array for inner, array in list_fitted_arrays(value).items()}
     return found
 
 
@@ -162,13 +162,14 @@ def test_the_script_gives_the_same_bits(id, ran):
         found = names["result"].decode() if id == "compress" else names["result"]
         assert same_bits(result.picture, found)
         return
-    mine, theirs = (fitted_arrays(find(id).inner_model(model)) for model in (result.model, names["model"]))
+    mine, theirs = (list_fitted_arrays(find(id).inner_model(model)) for model in (result.model, names["model"]))
     assert mine and mine.keys() == theirs.keys()
     assert not [name for name in mine if not same_bits(mine[name], theirs[name])]
 
 
-@pytest.mark.parametrize("id", METHODS)
+@pytest.mark.parametrize("id", {type(one).fit: one.id for one in catalog()}.values())
 def test_a_cancelled_run_ends_at_once(id):
+    """One method is cancelled for every way to fit."""
     method, seen = find(id), []
 
     def emit(sweep, objective, arrays, meta, final=False):
@@ -177,14 +178,15 @@ def test_a_cancelled_run_ends_at_once(id):
             raise Cancelled
 
     with pytest.raises(Cancelled):
-        method.run(bundled(method.default_data), QUICK.get(id, {}), emit)
+        method.run(load_part(method.default_data), QUICK.get(id, {}), emit)
     assert len(seen) == 2
 
 
 @pytest.mark.filterwarnings("ignore:.*did not converge")
-@pytest.mark.parametrize("id", [method.id for method in catalog() if "table" in method.kinds])
+@pytest.mark.parametrize("id", {type(one).table: one.id for one in catalog() if "table" in one.kinds}.values())
 def test_a_selection_of_rows_is_fitted_alone(id):
-    rows, frames, data = list(range(0, 150, 2)), Frames(), bundled("wine")
+    """One method is given a selection for every way to make a table."""
+    rows, frames, data = list(range(0, 150, 2)), Frames(), load_part("wine")
     few = {one.name: 2 for one in find(id).controls.values() if one.name in ("n_clusters", "n_components")}
     result = find(id).run(data, QUICK.get(id, {}) | few, frames, rows)
     names: dict = {}
@@ -286,7 +288,7 @@ def test_a_photograph_gets_better(ran):
 
 
 def test_a_hole_that_was_painted_is_filled():
-    frames, picture = Frames(), bundled("camera").picture[:24, :32]
+    frames, picture = Frames(), load_part("camera").picture[:24, :32]
     data = Data("p", "p", "picture", picture=np.ascontiguousarray(picture))
     painted = {"width": 32, "height": 24, "runs": [[5 * 32 + 8, 4], [6 * 32 + 8, 4]]}
     find("inpaint").run(data, {"mask": painted, "max_iter": 1, "n_atoms": 64}, frames)
@@ -304,7 +306,7 @@ def test_a_hole_that_was_painted_is_filled():
 )
 def test_factors_are_called_by_their_names(loss, left, right, name):
     frames, chosen = Frames(), {"loss": loss, "left": left, "right": right, "n_components": 3, "max_iter": 20}
-    find("factorization").run(bundled("wine"), chosen, frames)
+    find("factorization").run(load_part("wine"), chosen, frames)
     assert frames[0][3]["name"] == name and "U" in frames[0][3]["formula"]
     left = frames[-1][2]["left"]
     if name == "k-means":
@@ -369,10 +371,10 @@ def test_what_a_method_cannot_use_is_refused():
             find("pca").run(data, {}, Frames())
     for rows in ([], [-1], [0, 178]):
         with pytest.raises(InputError, match="selection"):
-            find("pca").run(bundled("wine"), {}, Frames(), rows)
+            find("pca").run(load_part("wine"), {}, Frames(), rows)
     with pytest.raises(InputError, match="takes text"):
-        find("lda").run(bundled("wine"), {}, Frames())
+        find("lda").run(load_part("wine"), {}, Frames())
     with pytest.raises(InputError, match="no column of classes"):
-        find("fisher_lda").run(bundled("table_with_holes"), {}, Frames())
+        find("fisher_lda").run(load_part("table_with_holes"), {}, Frames())
     with pytest.raises(InputError, match="NaN"):
-        find("linear_autoencoder").run(bundled("table_with_holes"), {}, Frames())
+        find("linear_autoencoder").run(load_part("table_with_holes"), {}, Frames())

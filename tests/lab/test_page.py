@@ -24,7 +24,7 @@ STATIC = HERE.parents[1] / "src/twofold/lab/static"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--no-first-run",
          "--disable-background-networking", "--disable-component-update", "--disable-sync"]  # fmt: skip
 WIDTHS = {1280: 800, 390: 844}
-PATIENCE = 180_000  # milliseconds: the machine may be busy
+TIMEOUT_MILLISECONDS = 180_000  # the machine may be busy
 # One run for every view, small enough to be quick.
 RUNS = {
     "points": "method=kmeans&data=blobs&n_clusters=5&random_state=4",
@@ -77,14 +77,14 @@ def open_page(lab: Any, browser: Any) -> Iterator[Callable[..., Any]]:
             viewport={"width": width, "height": WIDTHS[width]}, color_scheme=scheme, accept_downloads=True
         )
         contexts.append(context)
-        context.set_default_timeout(PATIENCE)
+        context.set_default_timeout(TIMEOUT_MILLISECONDS)
         page = context.new_page()
 
         def complain(text: str) -> None:
             if not expected or expected not in text:
                 complaints.append(text)
 
-        page.on("console", lambda said: complain(said.text) if said.type == "error" else None)
+        page.on("console", lambda message: complain(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda asked: outside(asked.url))
         if before:
@@ -110,7 +110,7 @@ def await_end(page: Any, runs: int = 1) -> None:
             return words.length === runs && words.every(w => ['done', 'failed', 'stopped'].includes(w));
         }""",
         arg=runs,
-        timeout=PATIENCE,
+        timeout=TIMEOUT_MILLISECONDS,
     )
     assert {word.text_content() for word in page.locator(".count .word").all()} == {"done"}
     page.locator("main h2").first.click(force=True)
@@ -120,7 +120,7 @@ def await_end(page: Any, runs: int = 1) -> None:
 
 
 def colors(page: Any) -> int:
-    """How many different colors the picture has."""
+    """Count the different colors of the picture."""
     from PIL import Image
 
     image = Image.open(io.BytesIO(page.locator(".picture").first.screenshot())).convert("RGB")
@@ -190,7 +190,7 @@ def test_every_view_from_choice_to_take_away(view, open_page, catalog, lab):
     assert "import" in page.locator(".code pre").text_content()
     for row in page.locator(".take dd").all():  # one file of each kind
         link = row.locator("a").first.get_attribute("href")
-        answer = lab.client.get(link, timeout=PATIENCE / 1000)
+        answer = lab.client.get(link, timeout=TIMEOUT_MILLISECONDS / 1000)
         assert answer.status_code == 200 and len(answer.content) > 100 and job in link
     for width, height in WIDTHS.items():
         for scheme in ("light", "dark"):

@@ -26,9 +26,9 @@ from twofold.lab import frames, jobs
 from twofold.lab.jobs import Limits
 
 
-def start(place: Any, **given: Any) -> str:
-    settings = {name: given.pop(name) for name in ("sweeps", "wait", "size", "load", "then") if name in given}
-    answer = place.client.post("/api/jobs", json={"data": "none", "method": "counter", "settings": settings} | given)
+def start(place: Any, **request: Any) -> str:
+    settings = {name: request.pop(name) for name in ("sweeps", "wait", "size", "load", "then") if name in request}
+    answer = place.client.post("/api/jobs", json={"data": "none", "method": "counter", "settings": settings} | request)
     assert answer.status_code == 200, answer.text
     return answer.json()["id"]
 
@@ -42,8 +42,8 @@ def reach(place: Any, id: str, *wanted: str) -> dict[str, Any]:
     return state(place, id)
 
 
-def tell(place: Any, id: str, what: str) -> Any:
-    return place.client.post(f"/api/jobs/{id}/{what}")
+def send(place: Any, id: str, command: str) -> Any:
+    return place.client.post(f"/api/jobs/{id}/{command}")
 
 
 def header_of(data: bytes) -> dict[str, Any]:
@@ -79,22 +79,22 @@ def test_paused_a_job_goes_on_by_single_steps_and_then_by_itself(place):
     wait_for(lambda: state(place, id)["frames"] == 1)
     assert state(place, id)["status"] == "paused"
     for step in (2, 3):
-        assert tell(place, id, "step").status_code == 200
+        assert send(place, id, "step").status_code == 200
         wait_for(lambda step=step: state(place, id)["frames"] == step)
     assert state(place, id)["status"] == "paused"
-    tell(place, id, "resume")
+    send(place, id, "resume")
     assert reach(place, id, "done")["sweep"] == 6
-    assert tell(place, id, "pause").status_code == 409
+    assert send(place, id, "pause").status_code == 409
 
 
 def test_a_running_job_can_be_paused_between_sweeps(place):
     id = start(place, sweeps=10_000, wait=0.01)
     wait_for(lambda: state(place, id)["frames"] > 2)
-    assert tell(place, id, "step").status_code == 409
-    assert tell(place, id, "pause").json()["status"] == "paused"
-    tell(place, id, "step")  # once it has been taken, nothing else moves
+    assert send(place, id, "step").status_code == 409
+    assert send(place, id, "pause").json()["status"] == "paused"
+    send(place, id, "step")  # once it has been taken, nothing else moves
     wait_for(lambda: not moves(place, id))
-    tell(place, id, "cancel")
+    send(place, id, "cancel")
 
 
 def moves(place: Any, id: str) -> bool:
@@ -106,7 +106,7 @@ def moves(place: Any, id: str) -> bool:
 def test_cancelled_a_job_ends_and_keeps_its_frames(place):
     id = start(place, sweeps=10_000, wait=0.01)
     wait_for(lambda: state(place, id)["frames"] > 2)
-    assert tell(place, id, "cancel").json()["status"] == "cancelled"
+    assert send(place, id, "cancel").json()["status"] == "cancelled"
     wait_for(lambda: not state(place, id)["open"])
     assert place.client.get(f"/api/jobs/{id}/frames/0").status_code == 200
     assert place.client.post(f"/api/jobs/{id}/ask", json={"question": "echo", "text": 1}).status_code == 410
@@ -115,7 +115,7 @@ def test_cancelled_a_job_ends_and_keeps_its_frames(place):
 def test_a_job_that_does_not_listen_is_ended(place):
     id = start(place, sweeps=1, then="hang")
     wait_for(lambda: state(place, id)["frames"] == 2)
-    tell(place, id, "cancel")
+    send(place, id, "cancel")
     wait_for(lambda: not state(place, id)["open"])
 
 
@@ -137,7 +137,7 @@ def test_killed_from_outside_a_job_fails_and_others_go_on(place):
     os.kill(place.lab.jobs[id].process.process.pid, signal.SIGKILL)
     assert "SIGKILL" in reach(place, id, "failed")["message"]
     assert state(place, other)["status"] == "running"
-    tell(place, other, "cancel")
+    send(place, other, "cancel")
 
 
 def test_two_jobs_run_at_once_others_wait_and_too_many_are_refused(place):
@@ -145,10 +145,10 @@ def test_two_jobs_run_at_once_others_wait_and_too_many_are_refused(place):
     assert [state(place, id)["status"] for id in ids] == ["running", "running", "waiting", "waiting"]
     refused = place.client.post("/api/jobs", json={"data": "none", "method": "counter"})
     assert refused.status_code == 429 and "Cancel one" in refused.json()["error"]
-    tell(place, ids[0], "cancel")
+    send(place, ids[0], "cancel")
     reach(place, ids[2], "running")
     for id in ids[1:]:
-        tell(place, id, "cancel")
+        send(place, id, "cancel")
     assert place.client.delete(f"/api/jobs/{ids[3]}").status_code == 200
     assert place.client.get(f"/api/jobs/{ids[3]}").status_code == 404
 
@@ -229,7 +229,7 @@ def test_the_stream_tells_states_and_frames_of_what_is_watched(place):
     with connect(f"ws://127.0.0.1:{place.port}/api/stream", origin=place.url, additional_headers=cookie) as socket:
         socket.send(json.dumps({"watch": [id, "nothing"]}))
         wait_for(lambda: state(place, id)["frames"] == 1)
-        tell(place, id, "resume")
+        send(place, id, "resume")
         seen, last = [], None
         while last is None or last["status"] != "done" or not seen or not seen[-1]["final"]:
             message = socket.recv(timeout=150)

@@ -26,19 +26,19 @@ def csv(text: str) -> bytes:
     return text.encode()
 
 
-def saved(write: Callable[[Any], Any]) -> bytes:
+def save_bytes(write: Callable[[Any], Any]) -> bytes:
     out = io.BytesIO()
     write(out)
     return out.getvalue()
 
 
 def arrays(**named: np.ndarray) -> bytes:
-    return saved(lambda out: np.savez(out, **named))
+    return save_bytes(lambda out: np.savez(out, **named))
 
 
 def picture(*shape: int, deep: bool = False) -> bytes:
     pixels = RNG.integers(0, 2**16 if deep else 256, shape)
-    return saved(lambda out: Image.fromarray(pixels.astype(np.uint16 if deep else np.uint8)).save(out, "PNG"))
+    return save_bytes(lambda out: Image.fromarray(pixels.astype(np.uint16 if deep else np.uint8)).save(out, "PNG"))
 
 
 FILES = {
@@ -46,9 +46,9 @@ FILES = {
     "named.tsv": ("table", csv("name\ta\tb\nx\t1\t2\ny\t\t4\nz\t5\t7\n")),
     "blank.csv": ("table", csv("a,b,c,kind\n1,2,,red\n3,,,blue\n5,7,,red\n6,1,,blue\n")),
     "label.csv": ("table", csv("a,b,label\n1,2,x\n3,4,y\n5,7,x\n8,9,y\n")),
-    "array.npy": ("table", saved(lambda out: np.save(out, RNG.normal(size=(6, 3))))),
-    "sparse.mtx": ("table", saved(lambda out: mmwrite(out, coo_array(np.eye(4))))),
-    "frame.parquet": ("table", saved(pl.DataFrame({"a": [1.5, 2.5, 9.0], "b": [1, 2, 4]}).write_parquet)),
+    "array.npy": ("table", save_bytes(lambda out: np.save(out, RNG.normal(size=(6, 3))))),
+    "sparse.mtx": ("table", save_bytes(lambda out: mmwrite(out, coo_array(np.eye(4))))),
+    "frame.parquet": ("table", save_bytes(pl.DataFrame({"a": [1.5, 2.5, 9.0], "b": [1, 2, 4]}).write_parquet)),
     "stars.csv": ("ratings", csv("user,item,rating\n1,a,5\n2,b,3\n1,b,4\n")),
     "clicks.csv": ("ratings", csv("user,item\n1,a\n2,b\n1,b\n")),
     "notes.txt": ("text", csv("one line\nanother line\n")),
@@ -57,10 +57,10 @@ FILES = {
     "color.png": ("picture", picture(9, 12, 3)),
     "deep.png": ("picture", picture(9, 12, deep=True)),
     "large.png": ("picture", picture(700, 300)),
-    "cube.npy": ("pictures", saved(lambda out: np.save(out, RNG.integers(0, 9, (5, 4, 3))))),
+    "cube.npy": ("pictures", save_bytes(lambda out: np.save(out, RNG.integers(0, 9, (5, 4, 3))))),
     "classes.npz": ("pictures", arrays(images=RNG.random((5, 4, 3)), labels=np.array([1, 0, 1, 0, 1]))),
-    "wave.npy": ("signal", saved(lambda out: np.save(out, np.arange(30)))),
-    "sound.wav": ("signal", saved(lambda out: wavfile.write(out, 8000, np.arange(50, dtype=np.int16)))),
+    "wave.npy": ("signal", save_bytes(lambda out: np.save(out, np.arange(30)))),
+    "sound.wav": ("signal", save_bytes(lambda out: wavfile.write(out, 8000, np.arange(50, dtype=np.int16)))),
 }
 
 
@@ -72,9 +72,9 @@ def same(a: Any, b: Any) -> bool:
     return a == b
 
 
-def assert_same_data(one: data.Data, other: data.Data) -> None:
-    for part in one.__dataclass_fields__:
-        assert same(getattr(one, part), getattr(other, part)), part
+def assert_same_data(first: data.Data, other: data.Data) -> None:
+    for part in first.__dataclass_fields__:
+        assert same(getattr(first, part), getattr(other, part)), part
 
 
 @pytest.fixture(params=FILES)

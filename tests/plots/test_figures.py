@@ -38,16 +38,16 @@ def label_words(ax: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("draw", "size", "least", "overlap"),
+    ("draw", "size", "labels", "overlap"),
     [(label_films, (11, 6), 20, 0.35), (label_topics, (9, 5.2), 8, 0.0), (label_words, (10.6, 6.9), 60, 0.12)],
 )
-def test_no_label_hides_another(draw: Any, size: Any, least: int, overlap: float) -> None:
+def test_no_label_hides_another(draw: Any, size: Any, labels: int, overlap: float) -> None:
     figure = Figure(figsize=size)
     ax = figure.add_axes((0, 0, 1, 1))
     draw(ax)
     figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in ax.texts if not text.get_text().isdigit()]
-    assert len(boxes) >= least
+    assert len(boxes) >= labels
     shared = [
         max(0, min(a.x1, b.x1) - max(a.x0, b.x0)) * max(0, min(a.y1, b.y1) - max(a.y0, b.y0)) / (a.width * a.height)
         for i, a in enumerate(boxes)

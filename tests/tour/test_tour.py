@@ -16,39 +16,39 @@ from twofold.tour.station import Part
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tour_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("tour") / "page.html"
     result = run_twofold("tour", "-o", str(path))
     assert result.exit_code == 0, result.output
     return path
 
 
-def test_every_station_is_on_the_page(made: Path) -> None:
-    assert len(re.findall(r"<section id=", made.read_text(encoding="utf-8"))) == len(STATIONS) > 0
+def test_every_station_is_on_the_page(tour_page: Path) -> None:
+    assert len(re.findall(r"<section id=", tour_page.read_text(encoding="utf-8"))) == len(STATIONS) > 0
 
 
-def test_page_needs_nothing_else(made: Path) -> None:
-    text = re.sub(r'xmlns(:\w+)?="[^"]*"', "", made.read_text(encoding="utf-8"))
+def test_page_needs_nothing_else(tour_page: Path) -> None:
+    text = re.sub(r'xmlns(:\w+)?="[^"]*"', "", tour_page.read_text(encoding="utf-8"))
     places = re.findall(r'(?:src|href)="([^"]*)"|url\(([^)]*)\)', text)
     assert places
     assert all((a or b).startswith(("#", "data:")) for a, b in places)
     assert "<script" not in text
 
 
-def test_ids_are_unique_and_references_lead_somewhere(made: Path) -> None:
-    text = made.read_text(encoding="utf-8")
+def test_ids_are_unique_and_references_lead_somewhere(tour_page: Path) -> None:
+    text = tour_page.read_text(encoding="utf-8")
     ids = re.findall(r'\bid="([^"]*)"', text)
     assert len(ids) == len(set(ids))
     assert set(re.findall(r'href="#([^"]*)"|url\(#([^)]*)\)', text)) <= {(i, "") for i in ids} | {("", i) for i in ids}
 
 
-def test_every_figure_has_words(made: Path) -> None:
-    figures = re.findall(r"<svg[^>]*>", made.read_text(encoding="utf-8"))
+def test_every_figure_has_words(tour_page: Path) -> None:
+    figures = re.findall(r"<svg[^>]*>", tour_page.read_text(encoding="utf-8"))
     assert figures
     assert all(re.search(r'aria-label="[^"]{20,}"', figure) for figure in figures)
 
 
-def test_tags_are_balanced(made: Path) -> None:
+def test_tags_are_balanced(tour_page: Path) -> None:
     class Balance(HTMLParser):
         open: list[str] = []  # noqa: RUF012
         empty = ("meta", "img", "br", "link")
@@ -61,15 +61,15 @@ def test_tags_are_balanced(made: Path) -> None:
             assert self.open.pop() == tag
 
     check = Balance()
-    check.feed(made.read_text(encoding="utf-8"))
+    check.feed(tour_page.read_text(encoding="utf-8"))
     assert check.open == []
 
 
-def test_page_is_not_overwritten_unasked(made: Path) -> None:
-    before = made.read_bytes()
-    result = run_twofold("tour", "-o", str(made))
+def test_page_is_not_overwritten_unasked(tour_page: Path) -> None:
+    before = tour_page.read_bytes()
+    result = run_twofold("tour", "-o", str(tour_page))
     assert result.exit_code == 2
-    assert made.read_bytes() == before
+    assert tour_page.read_bytes() == before
 
 
 def test_what_is_found_in_data_is_only_ever_text() -> None:

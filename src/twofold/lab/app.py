@@ -93,6 +93,10 @@ def pick(request: dict[str, Any], name: str, kind: type | tuple[type, ...], defa
     return value
 
 
+def pick_pace(request: dict[str, Any]) -> float:
+    return min(max(float(pick(request, "pace", (int, float), 0.0)), 0.0), 1000.0)
+
+
 def pick_rows(value: Any) -> list[int]:
     if not isinstance(value, list) or not all(type(one) is int and 0 <= one < 2**31 for one in value):
         raise Refused(400, "Rows are whole numbers from 0.")
@@ -205,7 +209,6 @@ def add_jobs(app: FastAPI, lab: Lab) -> None:
     async def submit(request: Request) -> dict[str, str]:
         found = await read_json(request)
         rows = None if found.get("rows") is None else pick_rows(found["rows"])
-        pace = float(pick(found, "pace", (int, float), 0.0))
         await run_in_threadpool(lab.methods)  # the first time, it takes a moment
         job = lab.submit(
             pick(found, "data", str, "none"),
@@ -213,7 +216,7 @@ def add_jobs(app: FastAPI, lab: Lab) -> None:
             pick(found, "settings", dict, {}),
             rows,
             pick(found, "paused", bool, False),
-            min(max(pace, 0.0), 1000.0),
+            pick_pace(found),
         )
         return {"id": job.id}
 
@@ -243,8 +246,7 @@ def add_jobs(app: FastAPI, lab: Lab) -> None:
     @app.post("/api/jobs/{id}/pace")
     async def pace(id: str, request: Request) -> dict[str, Any]:
         job = lab.find(id)
-        wanted = float(pick(await read_json(request), "pace", (int, float), 0.0))
-        lab.control(job, "pace", min(max(wanted, 0.0), 1000.0))
+        lab.control(job, "pace", pick_pace(await read_json(request)))
         return job.state()
 
     @app.get("/api/jobs/{id}/frames/{index}")

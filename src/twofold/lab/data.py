@@ -83,17 +83,10 @@ class Data:
     def describe(self) -> dict[str, Any]:
         """Return its description for the page."""
         rows = self.rows(range(min(ROWS, self.n_rows))) if self.n_rows else {"columns": [], "rows": []}
-        said: dict[str, Any] = {
-            "id": self.id,
-            "name": self.name,
-            "kind": self.kind,
-            "about": self.about,
-            "shape": self.shape,
-        }
-        said |= {"classes": self.target_names, "notes": self.notes, "n_rows": self.n_rows}
-        if self.picture is not None:
-            said["picture"] = as_base64(self.picture, self.picture.shape)
-        return said | rows
+        parts = ("id", "name", "kind", "about", "shape", "notes", "n_rows")
+        description = {part: getattr(self, part) for part in parts} | {"classes": self.target_names}
+        picture = {} if self.picture is None else {"picture": as_base64(self.picture, self.picture.shape)}
+        return description | picture | rows
 
     def rows(self, at: Sequence[int]) -> dict[str, Any]:
         """Return some rows as text, and as pictures if they have them."""
@@ -381,8 +374,8 @@ def keep(data: Data, folder: Path) -> None:
             np.save(place / f"{part}.npy", array, allow_pickle=False)
     if data.frame is not None:
         data.frame.write_parquet(place / "frame.parquet")
-    said = {part: getattr(data, part) for part in _TEXTS}
-    (place / "data.json").write_text(json.dumps(said), encoding="utf-8")
+    texts = {part: getattr(data, part) for part in _TEXTS}
+    (place / "data.json").write_text(json.dumps(texts), encoding="utf-8")
 
 
 def fetch(id: str, folder: Path) -> Data:

@@ -361,12 +361,10 @@ class Lab:
         path = self.folder / job.id / file
         if job.status != "done":
             raise Refused(409, f"The job is {job.status}; there is something to take away when it is done.")
+        if job.leaving is not None:
+            await job.leaving
         if not path.is_file():
-            if job.leaving is not None:
-                await job.leaving
             if job.process is None:
-                if path.is_file():
-                    return path
                 raise Refused(404, "The job has nothing of this kind.")
             job.idle_since = time.monotonic()
             await job.process.call(self.limits.answer * 3, do="take", file=file)

@@ -22,6 +22,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +43,6 @@ MAX_BYTES_PER_SECOND = 50e6  # of frames; those in between are left out
 NICE = 5  # jobs leave the processor to the page
 MAX_DATA = 4  # data sets that are held
 DOWNLOADS = ("model", "table.csv", "table.parquet", "figure.svg", "figure.png", "picture.png", "python")
-_DATA: dict[str, Data] = {}  # loaded in this process
 
 
 class Wire:
@@ -224,7 +224,7 @@ class Worker:
             cancelled = self.methods().Cancelled
             emit = Emit(self.wire, self.control, job, rows, cancelled)
             with suppress(cancelled):
-                self.result = self.method.run(self.load(data), settings, emit, rows=rows)
+                self.result = self.method.run(load_data(data, self.folder), settings, emit, rows=rows)
         except Exception as error:
             self.wire.send_json(status="failed", message=describe_error(error))
             return False
@@ -283,15 +283,6 @@ class Worker:
 
     # ---- data --------------------------------------------------------------------------------------------------
 
-    def load(self, id: str) -> Data:
-        from twofold.lab import data
-
-        if id not in _DATA:
-            if len(_DATA) >= MAX_DATA:
-                _DATA.pop(next(iter(_DATA)))
-            _DATA[id] = data.load(id, self.folder)
-        return _DATA[id]
-
     def read(self, path: str, name: str, id: str, kind: str | None) -> dict[str, Any]:
         """Read a user's file and keep it; refuse one that needs too much memory."""
         from twofold.core.config import config
@@ -306,10 +297,10 @@ class Worker:
         return found.describe()
 
     def describe(self, id: str) -> dict[str, Any]:
-        return self.load(id).describe()
+        return load_data(id, self.folder).describe()
 
     def rows(self, id: str, at: list[int]) -> dict[str, Any]:
-        return self.load(id).rows(at)
+        return load_data(id, self.folder).rows(at)
 
     def prepare(self, id: str) -> None:
         """Make bundled data that takes seconds to make, once for all jobs."""
@@ -325,7 +316,7 @@ class Worker:
         from twofold.analyses.common.answer import frame_writer
         from twofold.core.checks import InputError
 
-        frame: Any = self.load(id).frame
+        frame: Any = load_data(id, self.folder).frame
         if frame is None:
             raise InputError("This data has no rows to name.")
         if any(i >= len(frame) for at in rows.values() for i in at):
@@ -341,6 +332,13 @@ class Worker:
         path = self.folder / file
         frame_writer(path.suffix, frame)(path)
         return file
+
+
+@lru_cache(MAX_DATA)
+def load_data(id: str, folder: Path) -> Data:
+    from twofold.lab import data
+
+    return data.load(id, folder)
 
 
 def limit_memory(more: int) -> None:
