@@ -87,26 +87,6 @@ def test_novelty_is_the_mean_surprise():
         novelty(np.full((2, 3), -1), [1], 4)
 
 
-@pytest.mark.parametrize("measure", MEASURES)
-def test_perfect_lists_are_worth_one(measure):
-    right = [{1, 2, 3}, {4, 5, 6}]
-    assert measure([[3, 1, 2], [4, 6, 5]], right, 3) == pytest.approx(1)
-    assert measure([[7, 8, 9], [1, 2, 3]], right, 3) == 0
-
-
-def test_precision_is_not_recall():
-    recommended, right = [[1, 2, 3, 4, 5]], [{1}]
-    assert precision_at_k(recommended, right, 5) == pytest.approx(0.2)
-    assert recall_at_k(recommended, right, 5) == pytest.approx(1)
-
-
-def test_earlier_hits_are_worth_more():
-    for measure in (ndcg_at_k, map_at_k):
-        values = [measure([order], [{0}], 4) for order in ([0, 1, 2, 3], [1, 0, 2, 3], [1, 2, 0, 3], [1, 2, 3, 0])]
-        assert values == sorted(values, reverse=True)
-        assert len(set(values)) == 4
-
-
 def test_short_lists_and_empty_places():
     padded, right = np.array([[3, -1, -1], [1, 2, 0]]), sparse.csr_array(np.eye(2, 4, 3) + np.eye(2, 4))
     plain = [[3], [1, 2, 0]]

@@ -196,6 +196,7 @@ print(peak() - before)
 """
 
 
+@pytest.mark.soak  # tests/core/engine/test_memory.py holds it of other formats
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_streamed_fit_keeps_to_its_budget(tmp_path):
     rng = np.random.default_rng(0)
