@@ -52,9 +52,8 @@ def test_the_planted_number_of_clusters_is_found(criterion, blobs):
 
 @pytest.mark.parametrize("criterion", ["heldout", "stability"])
 def test_the_planted_dimension_is_found(criterion, plant):
-    assert select(PCA, plant, criterion=criterion, random_state=0, n_components=range(1, 9)).best_params == {
-        "n_components": 3
-    }
+    found = select(PCA, plant, criterion=criterion, random_state=0, n_components=range(1, 9))
+    assert found.best_params == {"n_components": 3}
 
 
 @pytest.mark.parametrize("criterion", ["bic", "aic"])
@@ -68,22 +67,17 @@ def test_the_table_says_what_each_setting_is_worth_on_its_own(criterion, blobs):
 
 
 def test_several_parameters_give_every_combination(blobs):
-    found = select(
-        GaussianMixture, blobs, random_state=0, covariance_type=["full", "diag", "tied"], n_components=[1, 4]
-    )
+    kinds = ["full", "diag", "tied"]
+    found = select(GaussianMixture, blobs, random_state=0, covariance_type=kinds, n_components=[1, 4])
     pairs = list(zip(found.table["covariance_type"], found.table["n_components"], strict=True))
-    assert pairs == [(c, k) for c in ("full", "diag", "tied") for k in (1, 4)]
+    assert pairs == [(c, k) for c in kinds for k in (1, 4)]
     assert found.table["bic"].min() == pytest.approx(found.winner.bic(blobs))
 
 
 @pytest.mark.parametrize("criterion", ["bic", "heldout", "stability"])
 def test_the_seed_decides_everything_but_the_seconds(criterion, blobs):
-    runs = [
-        select(GaussianMixture, blobs, criterion=criterion, folds=2, random_state=seed, n_components=[3, 5]).table.drop(
-            "seconds"
-        )
-        for seed in (7, 7, 8)
-    ]
+    options = {"criterion": criterion, "folds": 2, "n_components": [3, 5]}
+    runs = [select(GaussianMixture, blobs, random_state=s, **options).table.drop("seconds") for s in (7, 7, 8)]
     assert runs[0].equals(runs[1])
     assert criterion == "bic" or not runs[0].equals(runs[2])
 
@@ -104,10 +98,8 @@ def test_containers_do_not_matter(plant):
 def test_sparse_equals_dense(criterion, plant):
     X = np.where(np.abs(plant) > 2, plant, 0)
     estimator = KMeans(n_init=2)
-    dense, thin = (
-        select(estimator, data, criterion=criterion, folds=2, random_state=0, n_clusters=[2, 3]).table[criterion]
-        for data in (X, sparse.csr_array(X))
-    )
+    options = {"criterion": criterion, "folds": 2, "random_state": 0, "n_clusters": [2, 3]}
+    dense, thin = (select(estimator, data, **options).table[criterion] for data in (X, sparse.csr_array(X)))
     np.testing.assert_allclose(dense, thin, rtol=1e-6)
 
 
@@ -149,12 +141,7 @@ class Fragile(BaseEstimator):
 def test_a_setting_that_fails_is_noted_and_skipped():
     found = select(Fragile, np.zeros((20, 2)), random_state=0, k=[1, 2, 3, 4])
     assert found.best_params == {"k": 4}
-    assert found.table["note"].to_list() == [
-        None,
-        "RuntimeError: two is too many",
-        "its heldout is nan",
-        None,
-    ]
+    assert found.table["note"].to_list() == [None, "RuntimeError: two is too many", "its heldout is nan", None]
     assert found.table["heldout"].to_list() == [1, None, None, 4]
 
 
@@ -323,10 +310,7 @@ def test_a_whole_spectrum_tells_the_rank(model, shape, criterion):
     X = 3 * rng.normal(size=(shape[0], 4)) @ rng.normal(size=(4, shape[1])) + rng.normal(size=shape)
     found = select(model, X, n_components=range(1, 9))
     assert found.criterion == criterion and found.best_params == {"n_components": 4}
-    if criterion == "evidence":
-        assert twofold.PCA("mle").fit(X).n_components_ == 4
-    else:
-        assert twofold.PCA("gavish-donoho").fit(X).n_components_ == 4
+    assert twofold.PCA("mle" if criterion == "evidence" else criterion).fit(X).n_components_ == 4
 
 
 def test_holes_leave_bic(plant):

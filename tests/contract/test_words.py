@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.callback import ProgressBar
 from sklearn.exceptions import NotFittedError
 
 import twofold
@@ -239,20 +238,6 @@ def test_callbacks_see_the_fit_in_order_and_change_nothing(case):
     assert not find_differences(model, fit(case))
 
 
-@iterative
-def test_a_callback_stops_the_fit(case):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model = case().set_callbacks(Recorder(stop_after=2)).fit(LINES)
-    assert model.n_iter_ == 2
-
-
-@embedding
-def test_scikit_learn_s_progress_bar_works(case, capfd):
-    assert not find_differences(case().set_callbacks(ProgressBar()).fit(LINES), fit(case))
-    assert case.model in capfd.readouterr().out
-
-
 @those(lambda c: c.scores and c.sweeps > 1)
 def test_early_stopping_keeps_the_best_sweep(case):
     new = corpus(60, seed=7)
@@ -331,14 +316,6 @@ def test_files_that_are_no_text_are_refused(case, tmp_path):
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"fine words\n" * 1000)[:-20])
     with pytest.raises(InputError, match=r"a.txt.gz is a damaged gzip file"):
         case().fit(tmp_path / "a.txt.gz")
-
-
-@every
-def test_callbacks_are_torn_down_when_a_fit_fails(case):
-    seen = Recorder()
-    with pytest.raises(InputError):
-        case().set_callbacks(seen).fit([])
-    assert seen.events[-1:] in ([], ["teardown"])
 
 
 BAD = {
