@@ -52,20 +52,48 @@ def use(path: Path, X: Any) -> None:
             model.vectors_.nearest("cat", n=3)
 
 
+def damage(data: bytes, rng: np.random.Generator) -> bytes:
+    """One of the things that happen to files."""
+    length = int.from_bytes(data[:8], "little")
+    a, b = sorted(rng.integers(0, len(data) + 1, 2).tolist())
+    junk = rng.bytes(int(rng.integers(1, 40)))
+    match int(rng.integers(9)):
+        case 0:  # flipped bits, mostly where the meaning is
+            out = bytearray(data)
+            for _ in range(int(rng.integers(1, 5))):
+                at = int(rng.integers(len(data) if rng.random() < 0.3 else 8 + length))
+                out[at] ^= 1 << int(rng.integers(8))
+            return bytes(out)
+        case 1:
+            return data[:a]
+        case 2:
+            return data[:a] + data[b:]
+        case 3:
+            return data[:a] + junk + data[a:]
+        case 4:
+            return data[:a] + data[b:] + data[a:b]
+        case 5:
+            return data[:a] + bytes(b - a) + data[b:]
+        case 6:  # any length of the table
+            wrong = [0, 1, length - 1, length + 1, len(data), 2**31, 2**40, 2**63, 2**64 - 1]
+            return wrong[int(rng.integers(len(wrong)))].to_bytes(8, "little") + data[8:]
+        case 7:  # a number somewhere in the table, the JSON still valid
+            text = data[8 : 8 + length].decode()
+            digits = [i for i, c in enumerate(text) if c.isdigit()]
+            at = digits[int(rng.integers(len(digits)))]
+            text = text[:at] + str(rng.choice(["9", "0", "-1", "99999999999999999999", "1e9", "null"])) + text[at + 1 :]
+            return len(text.encode()).to_bytes(8, "little") + text.encode() + data[8 + length :]
+    table = json.loads(data[8 : 8 + length])  # two entries swapped, or one gone
+    one, other = rng.choice([k for k in table if k != "__metadata__"], 2)
+    table[one], table[other] = table[other], table[one]
+    if rng.random() < 0.3:
+        del table[one]
+    text = json.dumps(table)
+    return len(text).to_bytes(8, "little") + text.encode() + data[8 + length :]
+
+
 def spoil_bytes(path: Path, rng: np.random.Generator) -> None:
-    data = bytearray(path.read_bytes())
-    kind = int(rng.integers(4))
-    if kind == 0:
-        for at in rng.integers(len(data), size=int(rng.integers(1, 8))):
-            data[at] = int(rng.integers(256))
-    elif kind == 1:
-        data = data[: int(rng.integers(len(data)))]
-    elif kind == 2:
-        data += bytes(rng.integers(0, 256, int(rng.integers(1, 100)), dtype=np.uint8))
-    else:
-        at = int(rng.integers(max(1, len(data) - 8)))
-        data[at : at + 8] = bytes(rng.integers(0, 256, 8, dtype=np.uint8))
-    path.write_bytes(bytes(data))
+    path.write_bytes(damage(path.read_bytes(), rng))
 
 
 def spoil_meaning(path: Path, rng: np.random.Generator) -> str:

@@ -27,15 +27,11 @@ def guess_dates(frame: pl.DataFrame, notes: list[str]) -> tuple[str, np.ndarray 
             continue
         days, how = to_days(column)
         known = ~np.isnat(days)
-        blank = column.null_count() + (is_blank(column) if column.dtype == pl.String else 0)
+        blank = (cells(column, BLANKS) if column.dtype == pl.String else column).null_count()
         if known.sum() >= 0.95 * (len(column) - blank) and len(np.unique(days[known])) >= 3:
             notes.append(spell_parameters(f'dates in "{column.name}"{how}; ⟨date⟩ names another'))
             return column.name, days
     return "date", None
-
-
-def is_blank(column: pl.Series) -> int:
-    return int(cells(column, BLANKS).null_count()) - column.null_count()
 
 
 def read_dates(column: pl.Series, pieces: Sequence[Piece], notes: list[str]) -> np.ndarray:

@@ -120,8 +120,8 @@ def decode_image(file: io.BytesIO, name: str) -> Picture:
     """The picture in a file, whatever Pillow may raise on the way."""
     Image.init()
     image = Image.open(file, formats=[one for one in FORMATS if one in Image.OPEN])
-    size = image.width * image.height * pixel_bytes(image)
-    check_budget(size, f"{name}, {image.width:,} by {image.height:,} pixels,")
+    bytes_a_pixel = 4 if image.mode[0] in "IF" else len(image.getbands())
+    check_budget(image.width * image.height * bytes_a_pixel, f"{name}, {image.width:,} by {image.height:,} pixels,")
     notes = []
     frames = getattr(image, "n_frames", 1)
     if frames > 1 and image.format != "MPO":  # what phones write: the photograph, then small copies of it
@@ -134,11 +134,6 @@ def decode_image(file: io.BytesIO, name: str) -> Picture:
         info["icc_profile"] = profile
     pixels, alpha = arrays_of(ImageOps.exif_transpose(image), name, raw, notes)
     return Picture(pixels, alpha, info, notes, name)
-
-
-def pixel_bytes(image: Image.Image) -> int:
-    """Count the bytes of a decoded pixel."""
-    return 4 if image.mode[0] in "IF" else len(image.getbands())
 
 
 def reason(error: Exception) -> str:

@@ -323,11 +323,8 @@ class LatentGaussian(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMix
     def _theta(self) -> Theta:
         check_is_fitted(self)
         mean, W = self.mean_.astype(np.float64), self.loadings_.astype(np.float64)
-        return Theta(mean, W, np.float64(self.noise_variance_) * self._column_units() ** 2)
-
-    def _column_units(self) -> np.ndarray:
-        """Return the size of a unit of noise in each column."""
-        return np.asarray(getattr(self, "scale_", np.ones(len(self.mean_))), dtype=np.float64)
+        units = np.asarray(getattr(self, "scale_", np.ones(len(mean))), dtype=np.float64)  # of the noise in each column
+        return Theta(mean, W, np.float64(self.noise_variance_) * units**2)
 
     @property
     def _n_features_out(self) -> int:

@@ -192,9 +192,8 @@ def _choose_criterion(
     if len({name for name, _ in found}) > 1 or (len(bases) > 1 and found[0][0] in PATHS):
         common = "bic" if all(hasattr(base, "bic") for base in bases) else "heldout"
         found = [(criteria.resolve(base, common, X, grid)[0], "all of them have it") for base in bases]
-    units = {
-        criteria.unit_of(base, criterion if callable(criterion) else found[0][0]): type(base).__name__ for base in bases
-    }
+    measure = criterion if callable(criterion) else found[0][0]
+    units = {criteria.unit_of(base, measure): type(base).__name__ for base in bases}
     if len(units) > 1:
         (unit, first), (other, second) = list(units.items())[:2]
         raise InputError(
@@ -395,11 +394,8 @@ def choose(entries: list[Candidate], criterion: str, several: bool) -> tuple[Can
         chosen = max(equals, key=lambda c: (c.size or 0, sign * c.figures[criterion]))
         return chosen, _rule(chosen, best, same, "the largest size within one standard error of the most stable")
     chosen = min(equals, key=lambda c: (c.size or 0, -sign * c.figures[criterion]))
-    within = (
-        f"within {NEGLIGIBLE_DIFFERENCE[criterion]:g}"
-        if criterion in NEGLIGIBLE_DIFFERENCE
-        else "within one standard error, or 1 % of the gain,"
-    )
+    bound = NEGLIGIBLE_DIFFERENCE.get(criterion)
+    within = "within one standard error, or 1 % of the gain," if bound is None else f"within {bound:g}"
     return chosen, _rule(chosen, best, same, f"the smallest size {within} of the best")
 
 
@@ -412,9 +408,8 @@ def _error(c: Candidate, criterion: str) -> float:
 def _rule(chosen: Candidate, best: Candidate, same: list[Candidate], words: str) -> str:
     if chosen is not best:
         return f"{words}, which {_write_setting(best)} has"
-    smaller = [
-        c for c in same if (c.size or 0) < (best.size or 0) and np.isfinite(c.figures.get("behind_error", np.nan))
-    ]
+    compared = [c for c in same if np.isfinite(c.figures.get("behind_error", np.nan))]
+    smaller = [c for c in compared if (c.size or 0) < (best.size or 0)]
     if not smaller:
         return "the best figure"
     below = max(smaller, key=lambda c: (c.size or 0, -c.figures["behind"]))

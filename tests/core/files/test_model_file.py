@@ -16,6 +16,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 import twofold
+from tests.attack.model_files import damage
 from twofold.core.checks import InputError, ModelFileError
 from twofold.core.files import atomic, model_file, safetensors_file
 
@@ -291,9 +292,9 @@ def test_damage_is_named(path):
         "not JSON": lambda: path.write_bytes(data[:8] + b"[" * (len(data) - 8)),
         "twice": lambda: path.write_bytes(data.replace(b'"dtype"', b'"shape"')),
     }
-    for message, damage in damages.items():
+    for message, spoil in damages.items():
         path.write_bytes(data)
-        damage()
+        spoil()
         for read in (model_file.load, model_file.describe):
             with pytest.raises(ModelFileError, match=message):
                 read(path)
@@ -313,46 +314,6 @@ def rich_model() -> Toy:
         models_=[toy(mean_=np.ones(2, np.float32), n_=np.int32(3))],
         shape_=(2, None, "x"),
     )
-
-
-def damage(data: bytes, rng: np.random.Generator) -> bytes:
-    """One of the things that happen to files."""
-    length = int.from_bytes(data[:8], "little")
-    a, b = sorted(rng.integers(0, len(data) + 1, 2).tolist())
-    junk = rng.bytes(int(rng.integers(1, 40)))
-    match int(rng.integers(9)):
-        case 0:  # flipped bits, mostly where the meaning is
-            out = bytearray(data)
-            for _ in range(int(rng.integers(1, 5))):
-                at = int(rng.integers(len(data) if rng.random() < 0.3 else 8 + length))
-                out[at] ^= 1 << int(rng.integers(8))
-            return bytes(out)
-        case 1:
-            return data[:a]
-        case 2:
-            return data[:a] + data[b:]
-        case 3:
-            return data[:a] + junk + data[a:]
-        case 4:
-            return data[:a] + data[b:] + data[a:b]
-        case 5:
-            return data[:a] + bytes(b - a) + data[b:]
-        case 6:  # any length of the table
-            wrong = [0, 1, length - 1, length + 1, len(data), 2**31, 2**40, 2**63, 2**64 - 1]
-            return wrong[int(rng.integers(len(wrong)))].to_bytes(8, "little") + data[8:]
-        case 7:  # a number somewhere in the table, the JSON still valid
-            text = data[8 : 8 + length].decode()
-            digits = [i for i, c in enumerate(text) if c.isdigit()]
-            at = digits[int(rng.integers(len(digits)))]
-            text = text[:at] + str(rng.choice(["9", "0", "-1", "99999999999999999999", "1e9", "null"])) + text[at + 1 :]
-            return len(text.encode()).to_bytes(8, "little") + text.encode() + data[8 + length :]
-    table = json.loads(data[8 : 8 + length])  # two entries swapped, or one gone
-    one, other = rng.choice([k for k in table if k != "__metadata__"], 2)
-    table[one], table[other] = table[other], table[one]
-    if rng.random() < 0.3:
-        del table[one]
-    text = json.dumps(table)
-    return len(text).to_bytes(8, "little") + text.encode() + data[8 + length :]
 
 
 def test_2000_damaged_files_give_a_clear_error_or_the_right_model(path):
