@@ -98,7 +98,9 @@ def completion_robust() -> Figure:
         warnings.simplefilter("ignore")  # where recovery ends, so does quick convergence
         for share in shares:
             X = np.where(rng.random(L.shape) < share, 20 * rng.normal(size=L.shape), L)
-            for name, guess in zip(errors, (low_rank(X, 3), robust_pca(X, tol=1e-6, max_iter=400).low_rank), strict=True):
+            for name, guess in zip(
+                errors, (low_rank(X, 3), robust_pca(X, tol=1e-6, max_iter=400).low_rank), strict=True
+            ):
                 errors[name].append(max(np.linalg.norm(guess - L) / np.linalg.norm(L), 1e-7))
     with style():
         figure = new_figure(6.5, 3.4)

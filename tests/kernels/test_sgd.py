@@ -33,7 +33,7 @@ def ridges(dtype, p):
     return both, [np.repeat(lam.astype(float), [K, 1], axis=1)[:, :p] for lam in both]
 
 
-def step_plainly(rows, cols, x, w, bias, mean, unit, LU, LZ, rate, U, Z, GU, GZ):
+def step_plainly(rows, cols, x, w, bias, mean, unit, LU, LZ, rate, growth, U, Z, GU, GZ):
     """The same steps in float64, a cell a turn: features of u are (z, unit), those of z are (u, unit)."""
     U, Z, GU, GZ = (a.astype(float) for a in (U, Z, GU, GZ))
     total = 0.0
@@ -47,21 +47,22 @@ def step_plainly(rows, cols, x, w, bias, mean, unit, LU, LZ, rate, U, Z, GU, GZ)
         gu, gz = weight * (e * seen_u - LU[i] * u), weight * (e * seen_z - LZ[j] * z)
         U[i] += rate / np.sqrt(GU[i]) * gu
         Z[j] += rate / np.sqrt(GZ[j]) * gz
-        GU[i] += (gu**2).mean()
-        GZ[j] += (gz**2).mean()
+        GU[i] += growth * (gu**2).mean()
+        GZ[j] += growth * (gz**2).mean()
     return total, U, Z, GU, GZ
 
 
 @dtypes
 @biased
-def test_sgd_steps_cell_by_cell(dtype, bias):
+@pytest.mark.parametrize("growth", [1, 0], ids=["falling", "plain"])
+def test_sgd_steps_cell_by_cell(dtype, bias, growth):
     X, rows, w = cells(dtype)
     now = state(dtype, K + bias)
     order = np.random.default_rng(2).permutation(X.nnz)
     given = rows[order], X.indices[order].astype(np.int32), X.data[order], w[order]
     lam, each = ridges(dtype, K + bias)
-    expected = step_plainly(*given, bias, 0.3, 1.2, *each, 0.1, *now)
-    total = sgd_cells(*given, K, dtype(0.3), dtype(1.2), *lam, dtype(0.1), *now)
+    expected = step_plainly(*given, bias, 0.3, 1.2, *each, 0.1, growth, *now)
+    total = sgd_cells(*given, K, dtype(0.3), dtype(1.2), *lam, dtype(0.1), dtype(growth), *now)
     close = {"rtol": 2e-3, "atol": 2e-4} if dtype == np.float32 else {"rtol": 1e-10, "atol": 1e-12}
     for found, wanted in zip((total, *now), expected, strict=True):
         np.testing.assert_allclose(found, wanted, **close)
@@ -73,7 +74,7 @@ def test_sgd_steps_cell_by_cell(dtype, bias):
 def test_no_cells_no_steps(dtype):
     now = state(dtype, K)
     empty = np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, dtype), np.empty(0, dtype)
-    total = sgd_cells(*empty, K, dtype(0), dtype(1), *ridges(dtype, K)[0], dtype(0.1), *now)
+    total = sgd_cells(*empty, K, dtype(0), dtype(1), *ridges(dtype, K)[0], dtype(0.1), dtype(1), *now)
     assert total == 0 and all(np.array_equal(a, b) for a, b in zip(now, state(dtype, K), strict=True))
 
 

@@ -11,6 +11,7 @@ from twofold.completion import gradient_factorization as descent
 from twofold.core.data.blocks import as_blocks
 from twofold.core.data.known_cells import find_known_cells
 from twofold.core.numerics.alternating_ridge import make_plan
+from twofold.core.seeds import generator
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 both = pytest.mark.parametrize("biases", [False, True], ids=["factors", "biases"])
@@ -163,3 +164,23 @@ def test_auto_is_the_biases_where_factors_are_noise(solver):
     assert not model.components_.any()
     errors = [np.sqrt(((m.predict(X) - truth) ** 2).mean()) for m in (model, plain)]
     assert errors[0] < 1.1 * errors[1]
+
+
+def test_plain_steps_are_those_of_the_textbook():
+    """One sweep in the order in which the cells are dealt: u ← u + η/s (e z − λ u), and z by the u of before."""
+    X = plant(20, 15)
+    model = fit(X, 2, biases=False, solver="plain-sgd", learning_rate=0.05, max_iter=1, tol=0)
+    cells = find_known_cells(as_blocks(X))
+    problem = model._find(cells, 0)[0]
+    plan = descent.Plan(cells, 2, problem.mean, np.sqrt(problem.spread), *descent.hold_sides(problem))
+    U, Z = model._draw(plan, 0)
+    (of_rows, of_cols), rate = plan.shares, 0.05 / problem.spread
+    for tiles in descent.deal_tiles(cells, generator(0, 1)):
+        for tile in tiles:
+            for i, j, x in zip(tile.rows, tile.cols, tile.x, strict=True):
+                u, z = U[i].copy(), Z[j].copy()
+                e = x - problem.mean - u @ z
+                U[i] += rate * (e * z - of_rows[i, 0] * u)
+                Z[j] += rate * (e * u - of_cols[j, 0] * z)
+    np.testing.assert_allclose(model.row_factors_, U, rtol=1e-10)
+    np.testing.assert_allclose(model.components_.T, Z, rtol=1e-10)

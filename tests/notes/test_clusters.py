@@ -1,4 +1,4 @@
-"""Worked examples of mixtures in the notes that the library is built from; docs/learn/concordance.md names the sets."""
+"""Worked examples of mixtures in the notes; docs/learn/concordance.md names the sets."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A worked example of word vectors in the notes that the library is built from; docs/learn/concordance.md names the sets."""
+"""A worked example of word vectors in the notes; docs/learn/concordance.md names the sets."""
 
 import numpy as np
 import pytest

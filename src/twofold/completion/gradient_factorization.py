@@ -8,6 +8,7 @@
 
 sgd        rows and columns are dealt into B groups, so Ω falls into B × B tiles; one sweep is B strata of B tiles that
            share no row and no column: threads never write the same vector, and any number of them gives the same bits
+plain-sgd  the same with one rate for all rows, the textbook's
 gradient   both factors step along the full gradient, each row by its own curvature, with momentum
 References: Gemulla, Haas, Nijkamp & Sismanis 2011 (strata); Chin, Zhuang, Juan & Lin 2015 (a rate a row); Polyak 1964.
 """
@@ -94,17 +95,17 @@ def deal_tiles(cells: Observed, rng: np.random.Generator) -> list[list[Tile]]:
 
 
 class TileSteps:
-    """A step a cell, one tile after the other ("sgd")."""
+    """A step a cell, one tile after the other: the rate of a row falls ("sgd"), or stays ("plain-sgd")."""
 
-    def __init__(self, cells: Observed, learning_rate: float, rng: np.random.Generator):
-        self.learning_rate, self.strata = learning_rate, deal_tiles(cells, rng)
+    def __init__(self, cells: Observed, learning_rate: float, falls: bool, rng: np.random.Generator):
+        self.learning_rate, self.growth, self.strata = learning_rate, float(falls), deal_tiles(cells, rng)
 
     def start(self, plan: Plan, U: np.ndarray, Z: np.ndarray, near: bool) -> State:
         """Steps that remember nothing, or are short where the factors are `near` the goal."""
         dtype = plan.cells.dtype
         first = dtype.type(plan.unit**6)  # the square of an error times a factor: of s √s
         of_U, of_Z = (
-            first * (1 + REMEMBERED_SWEEPS * near * side.mass).astype(dtype)
+            first * (1 + REMEMBERED_SWEEPS * near * self.growth * side.mass).astype(dtype)
             for side in (plan.cells.rows, plan.cells.cols)
         )
         return State(U, Z, of_U, of_Z, self.learning_rate * plan.unit, 0.0)
@@ -113,18 +114,19 @@ class TileSteps:
         """One sweep over all cells, stratum after stratum."""
         U, Z, of_U, of_Z = (a.copy() for a in state[:4])
         engine, total = Engine(), 0.0
-        common = [engine.broadcast(s) for s in (plan, state.rate, U, Z, of_U, of_Z)]
+        common = [engine.broadcast(s) for s in (plan, (state.rate, self.growth), U, Z, of_U, of_Z)]
         for tiles in self.strata:
             total += sum(engine.gather(engine.map(step_tile, Rows(tiles), *common)))
         return State(U, Z, of_U, of_Z, state.rate, total)
 
 
 def step_tile(
-    t: Tile, plan: Plan, rate: float, U: np.ndarray, Z: np.ndarray, of_U: np.ndarray, of_Z: np.ndarray
+    t: Tile, plan: Plan, rates: tuple[float, float], U: np.ndarray, Z: np.ndarray, of_U: np.ndarray, of_Z: np.ndarray
 ) -> float:
     """The steps of one tile, in place: no other tile of the stratum touches its rows and columns."""
     kind = U.dtype.type
-    return sgd.sgd_cells(*t, plan.k, kind(plan.mean), kind(plan.unit), *plan.shares, kind(rate), U, Z, of_U, of_Z)
+    fixed = plan.k, kind(plan.mean), kind(plan.unit), *plan.shares, *map(kind, rates)
+    return sgd.sgd_cells(*t, *fixed, U, Z, of_U, of_Z)
 
 
 def compute_gradients(side: Side, U: np.ndarray, Z: np.ndarray, plan: Plan) -> tuple[np.ndarray, float]:
@@ -195,9 +197,9 @@ class GradientFactorization(Factors):
     ----------
     n_components : "auto", int or None, default="auto"
         Factors a row; "auto" finds them together with λ, as in :class:`ALS`. None means 20, or the columns if fewer.
-    solver : {"sgd", "gradient"}, default="sgd"
-        A step a cell, in strata of tiles that share no row and no column; or full gradients with momentum, whose
-        objective never rises.
+    solver : {"sgd", "plain-sgd", "gradient"}, default="sgd"
+        A step a cell, in strata of tiles that share no row and no column; the same with one rate for all rows, as in
+        textbooks; or full gradients with momentum, whose objective never rises.
     reg : "auto" or float, default="auto"
     reg_power : float or None, default=None
         The ridge, in units of the standard deviation of the known cells, and how it grows with the known cells of a
@@ -205,7 +207,8 @@ class GradientFactorization(Factors):
     biases : bool, default=True
         Fit a mean, row and column biases together with the factors.
     learning_rate : float, default=0.2
-        First step of "sgd", which every row lowers as its gradients add up; "gradient" finds its own.
+        First step of "sgd", which every row lowers as its gradients add up, and every step of "plain-sgd",
+        ``u += learning_rate / s (e z − λ u)``; "gradient" finds its own.
     momentum : float, default=0.9
         How much of the last step "gradient" adds to the next.
     normalize : {"row", "column"} or None, default=None
@@ -247,7 +250,7 @@ class GradientFactorization(Factors):
     _parameter_constraints: ClassVar[dict] = {
         **Factors._parameter_constraints,
         **auto_ridge.RIDGE_PARAMETERS,
-        "solver": [StrOptions({"sgd", "gradient"})],
+        "solver": [StrOptions({"sgd", "plain-sgd", "gradient"})],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "momentum": [Interval(Real, 0, 1, closed="left")],
     }
@@ -284,8 +287,8 @@ class GradientFactorization(Factors):
         """Fit to the known cells of X; see :meth:`ALS.fit` for the arguments."""
         cells, seed = self._observe(X, sample_weight), seed_of(self.random_state)
         solver: TileSteps | FullSteps = FullSteps(self.momentum)
-        if self.solver == "sgd":
-            solver = TileSteps(cells, self.learning_rate, generator(seed, 1))
+        if self.solver != "gradient":
+            solver = TileSteps(cells, self.learning_rate, self.solver == "sgd", generator(seed, 1))
         problem, start, self.path_ = self._find(cells, seed)
         plan = Plan(cells, problem.k, problem.mean, float(np.sqrt(problem.spread)), *hold_sides(problem))
 

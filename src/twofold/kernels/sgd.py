@@ -13,14 +13,14 @@ FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def sgd_cells(rows, cols, x, w, k, mean, unit, LU, LZ, rate, U, Z, GU, GZ):
+def sgd_cells(rows, cols, x, w, k, mean, unit, LU, LZ, rate, growth, U, Z, GU, GZ):
     """Take a step for each cell in turn; U, Z and the sums of squared gradients GU (n,), GZ (d,) change in place.
 
-    The rate of a row is rate/√G: one number per row, which falls as its gradients add up. Returns the sum of the losses
-    before each step.
+    The rate of a row is rate/√G: one number per row, which falls as its gradients add up, times `growth`; with growth 0
+    it stays. Returns the sum of the losses before each step.
     """
     p, zero, total = U.shape[1], U.dtype.type(0), 0.0
-    share = U.dtype.type(1) / U.dtype.type(p)
+    share = growth / U.dtype.type(p)
     for q in range(rows.size):
         u, z, lu, lz = U[rows[q]], Z[cols[q]], LU[rows[q]], LZ[cols[q]]
         uu, uz, zz = zero, zero, zero
