@@ -73,3 +73,11 @@ def test_nmf_sees_documents_of_length_one_and_repeated_words_by_their_logarithm(
     np.testing.assert_allclose((seen**2).sum(axis=1), 1)
     idf = model.idf_
     np.testing.assert_allclose(seen[1, 0] / seen[1, 1], 2 * idf[0] / idf[1])  # log(1 + 3) is twice log(1 + 1)
+
+
+@pytest.mark.parametrize("method, name", [("nmf", "topic"), ("nmf", "topic_1"), ("lsa", "direction_1")])
+def test_a_column_named_like_a_figure_is_said_to_be_given(texts, method, name):
+    frame = pl.DataFrame({name: [f"text {i}" for i in range(len(texts))], "text": texts})
+    table = analyses.topics(frame, method=method, n_topics=3).table
+    assert name in table.columns and table.columns[0] == f"{name} (given)"
+    assert table[f"{name} (given)"].equals(frame[name])

@@ -9,16 +9,16 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
 
 from twofold.analyses.common.analysis import Column, Data, Seed, analysis
-from twofold.analyses.common.answer import Answer, Grid, count
+from twofold.analyses.common.answer import Grid, count
 from twofold.analyses.common.documents import as_documents, as_paths
 from twofold.analyses.common.tables import warnings_as_notes
-from twofold.analyses.topics.lsa import LINE_CHARACTERS, Directions, add_snippet, count_table, find_directions
+from twofold.analyses.topics.lsa import LINE_CHARACTERS, AboutDocuments, Directions, add_snippet, find_directions
 from twofold.analyses.topics.models import fit, mixtures_of, topics_of
 from twofold.analyses.topics.stop_words import count_words
 from twofold.analyses.topics.streamed import Sample, as_unread, find_large, look_up, with_ids
@@ -26,7 +26,6 @@ from twofold.core.checks import InputError
 from twofold.core.declaration import Flag
 from twofold.core.progress import Progress, doing
 from twofold.io.dates import in_periods
-from twofold.io.documents import Documents
 from twofold.io.open import check_budget
 from twofold.text.snippets import cut
 from twofold.text.stop_words import stop_words_of
@@ -42,13 +41,10 @@ HALF_TRUST_WORDS = 25.0  # of a document whose mixture counts half
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class Topics(Answer):
+class Topics(AboutDocuments):
     """Fitted topics; topic 0 is the one most talked about."""
 
-    documents: Documents
     method: str
-    vocabulary: np.ndarray  # (d,) words
-    counts: Any  # (n,d) CSR, in memory or on disk
     topics: np.ndarray  # (k,d) rows sum to one
     mixtures: np.ndarray  # (n,k) rows sum to one
     shares: np.ndarray  # (k,) of all words
@@ -56,16 +52,9 @@ class Topics(Answer):
     telling: list[list[int]] = field(default_factory=list)  # documents, for each topic
     over_time: tuple[np.ndarray, np.ndarray, str] | None = None  # periods (t,), shares (t,k), what a period is
 
-    beside: ClassVar[tuple[str, ...]] = ("words",)
-
     @property
     def k(self) -> int:
         return len(self.shares)
-
-    @property
-    def heading(self) -> str:
-        n, d = self.counts.shape
-        return f"{self.source}: {n:,} documents, {int(self.counts.sum()):,} words ({d:,} different)"
 
     @property
     def outcome(self) -> str:
@@ -80,17 +69,13 @@ class Topics(Answer):
             columns.append(own.titles)
         if own.dates is not None and own.date_name not in [column.name for column in columns]:
             columns.append(pl.Series(own.date_name, own.dates))
-        columns.append(pl.Series("topic", self.mixtures.argmax(axis=1) + 1))
-        columns += [pl.Series(f"topic_{c + 1}", self.mixtures[:, c].round(5)) for c in range(self.k)]
-        names = [column.name for column in columns]
-        clash = {name for name in names if names.count(name) > 1}
-        kept = [c.alias(f"{c.name} (given)") if c.name in clash and i < 3 else c for i, c in enumerate(columns)]
-        return pl.DataFrame(kept)
+        shares = {f"topic_{c + 1}": self.mixtures[:, c].round(5) for c in range(self.k)}
+        return self.tabulate(columns, {"topic": self.mixtures.argmax(axis=1) + 1} | shares)
 
     @cached_property
     def words(self) -> pl.DataFrame:
         """The words with their counts, and the probability of each in each topic."""
-        return count_table(self.vocabulary, self.counts, {f"topic_{c + 1}": self.topics[c] for c in range(self.k)})
+        return self.tabulate_words({f"topic_{c + 1}": self.topics[c] for c in range(self.k)})
 
     @cached_property
     def telling_words(self) -> np.ndarray:
@@ -152,10 +137,7 @@ class Topics(Answer):
         if self.over_time is not None:
             starts, shares, name = self.over_time
             time = {"period": name, "start": [str(day) for day in starts], "shares": shares}
-        return {
-            "documents": self.counts.shape[0],
-            "tokens": int(self.counts.sum()),
-            "words": len(self.vocabulary),
+        return super().facts() | {
             "model": type(self.model).__name__,
             "n_topics": self.k,
             "topics": parts,

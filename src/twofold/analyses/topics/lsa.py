@@ -30,24 +30,46 @@ LINE_CHARACTERS = 68  # of a document
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class Directions(Answer):
-    """Directions of documents and words, the strongest first; their signs are by convention."""
+class AboutDocuments(Answer):
+    """What answers about documents and their words share."""
 
     documents: Documents
     vocabulary: np.ndarray  # (d,) words
-    counts: sp.csr_array  # (n,d)
-    codes: np.ndarray  # (n,k)
+    counts: Any  # (n,d) CSR, in memory or on disk
 
     beside: ClassVar[tuple[str, ...]] = ("words",)
-
-    @property
-    def k(self) -> int:
-        return self.codes.shape[1]
 
     @property
     def heading(self) -> str:
         n, d = self.counts.shape
         return f"{self.source}: {n:,} documents, {int(self.counts.sum()):,} words ({d:,} different)"
+
+    def tabulate(self, names: list[pl.Series], figures: dict[str, np.ndarray]) -> pl.DataFrame:
+        """Columns that name the documents, and figures of them; a name that is a figure's is said to be given."""
+        return pl.DataFrame([c.alias(f"{c.name} (given)") if c.name in figures else c for c in names]).with_columns(
+            **figures
+        )
+
+    def tabulate_words(self, columns: dict[str, np.ndarray]) -> pl.DataFrame:
+        """The words and their counts, the most frequent first, beside other columns."""
+        total = np.asarray(self.counts.sum(axis=0)).ravel().astype(np.int64)
+        frame = pl.DataFrame({"word": [str(word) for word in self.vocabulary], "count": total} | columns)
+        return frame.sort("count", descending=True, maintain_order=True)
+
+    def facts(self) -> dict[str, Any]:
+        n, d = self.counts.shape
+        return {"documents": n, "tokens": int(self.counts.sum()), "words": d}
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class Directions(AboutDocuments):
+    """Directions of documents and words, the strongest first; their signs are by convention."""
+
+    codes: np.ndarray  # (n,k)
+
+    @property
+    def k(self) -> int:
+        return self.codes.shape[1]
 
     @property
     def outcome(self) -> str:
@@ -58,13 +80,12 @@ class Directions(Answer):
         """Names of the documents, and where each lies along every direction."""
         own = self.documents
         names = [own.ids] if own.titles is None or own.titles.name == own.ids.name else [own.ids, own.titles]
-        return pl.DataFrame([*names, *(pl.Series(f"direction_{c + 1}", self.codes[:, c]) for c in range(self.k))])
+        return self.tabulate(names, {f"direction_{c + 1}": self.codes[:, c] for c in range(self.k)})
 
     @cached_property
     def words(self) -> pl.DataFrame:
         """The words with their counts, and the weight of each in each direction."""
-        weights = {f"direction_{c + 1}": self.model.components_[c] for c in range(self.k)}
-        return count_table(self.vocabulary, self.counts, weights)
+        return self.tabulate_words({f"direction_{c + 1}": self.model.components_[c] for c in range(self.k)})
 
     def ends(self, c: int) -> tuple[list[str], list[str]]:
         """The words with the largest weights in direction c, and those with the smallest, if below zero."""
@@ -105,14 +126,7 @@ class Directions(Answer):
         shares = self.model.explained_variance_ratio_
         names = ("direction", "share", "above", "below")
         parts = [dict(zip(names, (c + 1, shares[c], *self.ends(c)), strict=True)) for c in range(self.k)]
-        return {
-            "documents": len(self.codes),
-            "tokens": int(self.counts.sum()),
-            "words": len(self.vocabulary),
-            "model": "LSA",
-            "n_directions": self.k,
-            "directions": parts,
-        }
+        return super().facts() | {"model": "LSA", "n_directions": self.k, "directions": parts}
 
     def plot(self) -> Figure:
         """Documents along the second and third direction (the first is what all share), colored by the strongest."""
@@ -126,13 +140,6 @@ class Directions(Answer):
         strong = np.unique(np.argsort(-np.abs(Z), axis=0, kind="stable")[:FIGURE_WORDS])
         places = Z * (np.abs(at).max() / max(float(np.abs(Z).max()), 1e-300))
         return documents_figure(at, groups, {str(self.vocabulary[j]): places[j] for j in strong})
-
-
-def count_table(vocabulary: np.ndarray, counts: Any, columns: dict[str, np.ndarray]) -> pl.DataFrame:
-    """The words and their counts, the most frequent first, beside other columns."""
-    total = np.asarray(counts.sum(axis=0)).ravel().astype(np.int64)
-    frame = pl.DataFrame({"word": [str(word) for word in vocabulary], "count": total} | columns)
-    return frame.sort("count", descending=True, maintain_order=True)
 
 
 def add_snippet(name: str, text: str, words: Sequence[str]) -> str:

@@ -350,10 +350,9 @@ class Recommender(Model):
         """
         check_is_fitted(self)
         _check_n(n)
-        kept = self.content_.get("user")
-        new = -1 if kept is None or places(self.users_, [user])[0] >= 0 else int(find_ids(kept["ids"], [user])[0])
-        if kept is not None and new >= 0:
-            return self._recommend_features(kept["new"][[new]], n)
+        new = self._find_new("user", self.users_, user)
+        if new >= 0:
+            return self._recommend_features(self.content_["user"]["new"][[new]], n)
         row = np.array([place(self.users_, user, "user")])
         _, found = next(rank_items(*self._rankers(), row, n))
         there = found.items[0] >= 0
@@ -423,6 +422,11 @@ class Recommender(Model):
         out[known] = self.model_.predict(rows[known], cols[known])
         return out
 
+    def _find_new(self, role: str, known: np.ndarray, wanted: Any) -> int:
+        """The place of an id among those without ratings, -1 if it is none of them."""
+        kept = self.content_.get(role)
+        return -1 if kept is None or places(known, [wanted])[0] >= 0 else int(find_ids(kept["ids"], [wanted])[0])
+
     def _n_new(self) -> int:
         return len(self.content_["item"]["ids"]) if "item" in self.content_ else 0
 
@@ -475,10 +479,9 @@ class Recommender(Model):
             all rated items they add up to the score (not clipped) less that for someone without ratings.
         """
         check_is_fitted(self)
-        row, kept = place(self.users_, user, "user"), self.content_.get("item")
-        new = -1 if kept is None or places(self.items_, [item])[0] >= 0 else int(find_ids(kept["ids"], [item])[0])
-        if kept is not None and new >= 0:
-            return self._explain_features(kept, row, new, n)
+        row, new = place(self.users_, user, "user"), self._find_new("item", self.items_, item)
+        if new >= 0:
+            return self._explain_features(row, new, n)
         col = place(self.items_, item, "item")
         x = self.ratings_[[row]]
         shares = split_prediction(self.ranking_, self._rank_values(x), col)
@@ -486,8 +489,9 @@ class Recommender(Model):
         seen = _as_series(self.items_)[x.indices[order].astype(np.int64)].alias("item")
         return pl.DataFrame([seen, pl.Series("rating", x.data[order]), pl.Series("share", shares[order])])
 
-    def _explain_features(self, kept: dict, row: int, new: int, n: int | None) -> pl.DataFrame:
+    def _explain_features(self, row: int, new: int, n: int | None) -> pl.DataFrame:
         """The contribution of each feature of a new item to its score."""
+        kept = self.content_["item"]
         scores = self.ranking_.make_scorer(self.ratings_).score_fully(np.array([row]))[0]
         shares = _features.split_features(kept, scores, new)
         values = kept["new"][[new]].toarray()[0]
