@@ -564,7 +564,8 @@ def quote(text: str) -> str:
 
 def is_key(column: pl.Series) -> bool:
     """Whether the cells tell every row from every other."""
-    return column.null_count() == 0 and column.n_unique() == len(column) > 1
+    cells = pl.Series(map(str, column)) if column.dtype == pl.Object else column  # objects cannot be counted
+    return column.null_count() == 0 and cells.n_unique() == len(column) > 1
 
 
 def whole(column: pl.Series) -> pl.Series:
