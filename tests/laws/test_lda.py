@@ -1,5 +1,7 @@
 """Laws of latent Dirichlet allocation: three solvers, one model."""
 
+import functools
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -44,6 +46,11 @@ def best(solver, X, k=4, starts=3, **options):
     return min(fits, key=lambda m: m.history_["objective"][-1])
 
 
+@functools.cache
+def best_of_planted(solver):
+    return best(solver, plant()[0])
+
+
 def distance(found, true):
     """Half the summed difference of matched topics, the worst of them: and the matching."""
     gap = np.abs(found[:, None] - true[None]).sum(axis=2) / 2
@@ -53,8 +60,7 @@ def distance(found, true):
 
 @every
 def test_planted_topics_are_recovered(solver):
-    X, topics = plant()
-    assert distance(best(solver, X).components_, topics)[0] < 0.1
+    assert distance(best_of_planted(solver).components_, plant()[1])[0] < 0.1
 
 
 @every
@@ -72,8 +78,7 @@ def test_probabilities_sum_to_one(solver):
 
 @every
 def test_sampling_and_refitting_recovers_the_topics(solver):
-    X, _ = plant()
-    first = best("scvb0", X)
+    first = best_of_planted("scvb0")
     sampled, shares = first.sample_documents(600, 80, random_state=1, return_topics=True)
     assert sampled.shape == (600, 60) and shares.shape == (600, 4) and np.all(sampled.sum(axis=1) == 80)
     again = best(solver, sampled)
@@ -86,10 +91,11 @@ def test_sampling_and_refitting_recovers_the_topics(solver):
 def test_the_prior_is_recovered(solver):
     alpha = np.array([0.1, 0.3, 0.6])
     X, topics = plant(1500, k=3, length=150, alpha=alpha)
-    fitted = model(solver, 3, init=topics, tol=1e-7).fit(X)
-    assert distance(fitted.components_, topics)[1].tolist() == [0, 1, 2]
+    order = [2, 0, 1]
+    fitted = model(solver, 3, init=7 * topics[order], tol=1e-7).fit(X)  # where it starts
+    assert distance(fitted.components_, topics[order])[1].tolist() == [0, 1, 2]
     # Soft assignments leave a little of every topic in every document: scvb0 takes rare topics for less rare.
-    np.testing.assert_allclose(fitted.doc_topic_prior_, alpha, rtol=0.8 if solver == "scvb0" else 0.3)
+    np.testing.assert_allclose(fitted.doc_topic_prior_, alpha[order], rtol=0.8 if solver == "scvb0" else 0.3)
 
 
 @every
@@ -102,9 +108,8 @@ def test_a_given_prior_stays(solver):
 
 @every
 def test_unseen_documents_are_better_understood_than_by_chance(solver):
-    X, topics = plant()
-    new = plant(200, seed=7)[0]
-    found, true = perplexity(best(solver, X), new), perplexity(topics, new, alpha=0.15)
+    (X, topics), new = plant(), plant(200, seed=7)[0]
+    found, true = perplexity(best_of_planted(solver), new), perplexity(topics, new, alpha=0.15)
     assert true <= found * 1.001 and found < 1.05 * true < perplexity(np.asarray(X.sum(axis=0)), new)
 
 
@@ -155,13 +160,12 @@ def test_a_weight_of_two_is_a_second_row_to_a_sampler():
     )
 
 
-@pytest.mark.parametrize("solver", ["scvb0", "online"])
-def test_mini_batches_find_the_same_topics(solver, monkeypatch):
+def test_mini_batches_find_the_same_topics(monkeypatch):
     monkeypatch.setattr(_scvb0, "BLOCKS_PER_BATCH", 2)
     X, topics = plant(800)
     monkeypatch.setattr(_scvb0, "finer", lambda blocks, cells: finer(blocks, 2000))
     assert len(batches(finer(as_blocks(X), 2000), None, 2).blocks) > 3  # the law is about several
-    assert distance(best(solver, X).components_, topics)[0] < 0.12
+    assert distance(best("scvb0", X).components_, topics)[0] < 0.12
 
 
 @variational
@@ -173,14 +177,6 @@ def test_batch_after_batch_learns_the_topics(solver):
     assert fitted.n_iter_ == 6 == len(fitted.history_["objective"])
     assert distance(fitted.components_, topics)[0] < 0.12
     np.testing.assert_allclose(fitted.components_.sum(axis=1), 1)
-
-
-@every
-def test_starting_topics_are_where_it_starts(solver):
-    X, topics = plant()
-    order = [2, 0, 3, 1]
-    found = model(solver, init=7 * topics[order]).fit(X)
-    assert distance(found.components_, topics)[1].tolist() == np.argsort(order).tolist()
 
 
 @every
