@@ -261,7 +261,7 @@ def test_unknown_ids_are_refused_with_close_ones(fitted):
         (lambda rec: rec.recommend(3, n=0), "n=0"),
         (lambda rec: rec.recommend_new([1, 2]), "dict"),
         (lambda rec: rec.recommend_new({rec.items_[0]: "good"}), "'good'"),
-        (lambda rec: rec.recommend_all(path="out.xlsx"), ".xlsx"),
+        (lambda rec: rec.recommend_all(path="out.docx"), ".docx"),
         (lambda rec: rec.recommend_all(path="no/such/folder/out.csv"), "no/such/folder"),
         (lambda rec: rec.predict([1, 2, 3], ["a", "b"]), "3 users and 2 items"),
     ],

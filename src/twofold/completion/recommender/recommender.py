@@ -438,7 +438,7 @@ class Recommender(Model):
         """The n best items of every user, in the order of ``users_``, without ever holding all scores.
 
         An iterator of frames of user and the columns of :meth:`recommend`, for some thousand users each. With the
-        `path` of a .csv, .tsv or .parquet file they are written to it instead; it appears when it is complete.
+        `path` of a .csv, .tsv, .xlsx or .parquet file they are written to it instead; it appears when it is complete.
         """
         check_is_fitted(self)
         _check_n(n)

@@ -79,6 +79,7 @@ def write_frames(frames: Iterable[pl.DataFrame], path: str | os.PathLike, dialec
     ending = path.suffix.lower()
     if ending not in (*TEXTS, ".xlsx", ".parquet", ".pq"):
         raise InputError(f"{path} ends in {ending!r}; tables are written to .csv, .tsv, .xlsx or .parquet.")
+    check_workbook_writer(path)
     with replacing(path) as whole:
         if ending == ".xlsx":
             write_workbook(pl.concat(frames), whole)
