@@ -132,9 +132,7 @@ def test_a_collapse_is_said():
 
 def test_a_vaegan_codes_and_draws(pictures):
     train, test = pictures[::2], pictures[1::2]
-    model = VAEGAN(12, hidden_layer_sizes=(128,), learning_rate_init=2e-3, max_iter=15, beta=0.2, random_state=0).fit(
-        train
-    )
+    model = VAEGAN(12, hidden_layer_sizes=(128,), learning_rate_init=2e-3, max_iter=15, random_state=0).fit(train)
     lost = ((model.reconstruct(test) - test) ** 2).sum(axis=(1, 2)).mean()
     assert lost < 0.5 * ((test - train.mean(axis=0)) ** 2).sum(axis=(1, 2)).mean()
     drawn = model.sample(100, random_state=0)

@@ -37,16 +37,7 @@ NETWORKS = [
     VAEGAN(4, **LAYER),
     PixelCNN(4, n_layers=2, reach=2),
 ]
-ANSWERS = [
-    "predict",
-    "decision_function",
-    "transform",
-    "reconstruct",
-    "elbo",
-    "log_likelihood",
-    "score_samples",
-    "judge",
-]
+CALLS = ["predict", "decision_function", "transform", "reconstruct", "elbo", "log_likelihood", "score_samples", "judge"]
 
 
 class Stop(Checkpoint):
@@ -59,7 +50,7 @@ class Stop(Checkpoint):
 
 
 def answers(model, X):
-    out = {name: getattr(model, name)(X) for name in ANSWERS if hasattr(model, name)}
+    out = {name: getattr(model, name)(X) for name in CALLS if hasattr(model, name)}
     if hasattr(model, "sample"):
         out["sample"] = model.sample(5, random_state=3)
     return out

@@ -197,8 +197,7 @@ class Compression(CompressionAnswer):
             return super().writer(path)
         if ending not in self.standards:
             raise InputError(
-                f"{path}: {STANDARDS[ending]} cannot hold this image in {self.best.size:,} bytes. Allow more, or use "
-                ".tfi."
+                f"{path}: {STANDARDS[ending]} cannot hold it in {self.best.size:,} bytes. Allow more, or use .tfi."
             )
         data = self.standards[ending]
         return lambda to: to.write_bytes(data)
@@ -350,9 +349,7 @@ def compress(
         raise InputError("⟨psnr⟩ and ⟨size⟩ both set the target. Give one of them.")
     if isinstance(data, (str, os.PathLike)) and Path(data).suffix.lower() in PACKED:
         if psnr is not None or size is not None or method != "auto":
-            raise InputError(
-                f"{data} is compressed already: ⟨psnr⟩, ⟨size⟩ and ⟨method⟩ are for images. Leave them out."
-            )
+            raise InputError(f"{data} is compressed already: leave out ⟨psnr⟩, ⟨size⟩ and ⟨method⟩.")
         unpacked = unpack(os.fspath(data))
         check_planned(unpacked.after)
         return unpacked

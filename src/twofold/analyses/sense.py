@@ -93,9 +93,7 @@ def read_signals(data: Any) -> Data:
     blank = np.argwhere(np.isnan(X))
     if len(blank):
         row, column = (int(i) for i in blank[0])
-        raise InputError(
-            f'{table.source}: row {row + 1} of "{names[column]}" is blank. Fill it first: twofold complete.'
-        )
+        raise InputError(f'{table.source}: row {row + 1} of "{names[column]}" is blank. Fill it: twofold complete.')
     path = Path(os.fspath(data).split("::")[0]) if isinstance(data, (str, os.PathLike)) else None
     several, steps = X.shape[1] > 1, np.diff(X[:, 0])
     if several and (path.suffix.lower() in ARRAYS if path else isinstance(data, np.ndarray)):
@@ -105,10 +103,7 @@ def read_signals(data: Any) -> Data:
         notes.append(f'"{names[0]}" rises evenly and is taken for time')
         X, names = X[:, 1:], names[1:]
     if len(X) < MIN_LENGTH:
-        raise InputError(
-            f"{table.source}: signals of {len(X)} numbers are too short to measure less often. Give {MIN_LENGTH} or "
-            "more."
-        )
+        raise InputError(f"{table.source}: signals of {len(X)} numbers are too short. Give {MIN_LENGTH} or more.")
     signals = np.ascontiguousarray(X.T)
     return Data(signals, Recording(signals, unique_names(names)[0], notes=notes, source=table.source))
 
@@ -219,9 +214,8 @@ def find_sparser_basis(data: Data) -> Sparsity:
     for basis, atoms in ((DCT(len(axes)), "cosines"), (Wavelet(len(axes), "sym8"), "wavelets")):
         power = np.square(basis.analyze(X)).reshape(len(X), -1)
         share = np.cumsum(-np.sort(-power, axis=1), axis=1)
-        found.append(
-            Sparsity(basis, atoms, int((np.argmax(share >= VARIANCE_SHARE * share[:, -1:], axis=1) + 1).max()))
-        )
+        held = 1 + int(np.argmax(share >= VARIANCE_SHARE * share[:, -1:], axis=1).max())
+        found.append(Sparsity(basis, atoms, held))
     best, other = sorted(found, key=lambda sparsity: sparsity.held)
     data.before.notes.append(
         f"{best.held:,} {best.atoms} hold {VARIANCE_SHARE:.0%} of the variance; it takes {other.held:,} {other.atoms}"
@@ -312,9 +306,7 @@ def sense(
             if share == fraction:
                 best, chosen, result = trials[-1], model, recovered
     if caught:
-        notes.append(
-            "some recoveries stopped before they had settled: figures may be a little low (hadamard settles fast)"
-        )
+        notes.append("some recoveries stopped early: figures may be a little low (hadamard settles fast)")
     squares = measure_error(given, fraction, chosen, solve_least_squares(given, chosen))
     answer: Any = SensedImage if is_image else SensedSignals
     return answer(

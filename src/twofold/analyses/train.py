@@ -72,13 +72,12 @@ def read_data(kind: str, data: Any, target: Any, size: int | None) -> Data:
         X = np.asarray(data)
         if X.ndim not in (2, 3, 4) or X.dtype.kind not in "fiub" or not X.size:
             raise InputError(
-                f"the data is an array of {X.dtype} with shape {X.shape}; images are (n, h, w) or (n, h, w, c), rows "
-                "(n, d)."
+                f"the data has shape {X.shape} of {X.dtype}; images (n, h, w[, c]) or rows (n, d) are needed."
             )
         out = Data(X, None if target is None else as_target(np.asarray(target)), "the data")
     if kind in PREDICTING and out.y is None:
         raise InputError(
-            f"{out.source} has no classes. Sort the images into subfolders, one a class, or give labels in a .npz file."
+            f"{out.source} has no classes. Sort the images into folders by class, or give labels in an .npz."
         )
     if out.y is not None and len(out.y) != len(out.X):
         raise InputError(f"{len(out.X)} rows and {len(out.y)} targets: they must agree.")
@@ -116,8 +115,7 @@ def read_target_table(kind: str, data: Any, target: Any) -> Data:
     if blank.any():
         worst = columns[int(blank.argmax())]
         raise InputError(
-            f"{source}: {blank.sum():,} cells are blank, most of them in {quote_names([worst])}. Fill them first: "
-            "twofold complete."
+            f"{source}: {blank.sum():,} cells are blank, most in {quote_names([worst])}. Fill them: twofold complete."
         )
     return Data(X, as_target(y), source, notes, columns if table.named else None, target)
 

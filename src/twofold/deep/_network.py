@@ -133,9 +133,7 @@ class Network(Model):
         for key in [*wanted, *found]:
             w, shape = found.get(key), wanted.get(key)
             right = isinstance(w, np.ndarray) and w.dtype.kind == "f" and w.shape == shape
-            require(
-                right, f"is damaged: weights_.{key} of {name} has shape {getattr(w, 'shape', None)}, expected {shape}."
-            )
+            require(right, f"is damaged: weights_.{key} of {name} has shape {getattr(w, 'shape', None)}, not {shape}.")
 
     def _build_with(self, seed: int) -> Any:
         """An untrained module, whose weights are drawn with the seed."""
@@ -172,9 +170,7 @@ class Network(Model):
             finite = finite and bool(np.isfinite(rows[a:b]).all())
         if not finite:
             self._refuse(blocks)
-            raise InputError(
-                f"X has numbers beyond {np.finfo(np.float32).max:.0e}; networks compute in single precision."
-            )
+            raise InputError(f"X has numbers beyond {np.finfo(np.float32).max:.0e}, the most of single precision.")
         return blocks, rows, y
 
     def _through(self, fn: Callable[..., Tensor], *arrays: np.ndarray, seed: int | None = None) -> np.ndarray:
@@ -295,9 +291,7 @@ def choose_shape(d: int, image_shape: tuple[int, ...] | None) -> tuple[int, ...]
     """The (h,w) or (h,w,c) of images that come as rows: the parameter, a square, or one line of pixels."""
     if image_shape is not None:
         if len(image_shape) not in (2, 3) or math.prod(image_shape) != d:
-            raise InputError(
-                f"image_shape={image_shape!r} does not make the {d} numbers of a row. Give (h, w) or (h, w, c)."
-            )
+            raise InputError(f"image_shape={image_shape!r} is not {d} numbers, as a row is. Give (h, w) or (h, w, c).")
         return tuple(int(s) for s in image_shape)
     side = math.isqrt(d)
     return (side, side) if side * side == d else (1, d)

@@ -118,10 +118,7 @@ class Supervised(Network):
             raise InputError("partial_fit does not support early_stopping=True: it sees one batch. Set it to False.")
         n = len(targets)
         if math.ceil(self.validation_fraction * n) < 2:
-            raise InputError(
-                f"validation_fraction={self.validation_fraction} of {n} rows is less than 2. Raise it, or give more "
-                "rows."
-            )
+            raise InputError(f"validation_fraction={self.validation_fraction} of {n} rows is less than 2. Raise it.")
         options = {"test_size": self.validation_fraction, "random_state": seed % 2**32}
         try:
             strata = targets if is_classifier(self) and targets.ndim == 1 else None
@@ -130,9 +127,7 @@ class Supervised(Network):
             kept, held = train_test_split(np.arange(n), **options)
         return np.sort(kept), np.sort(held)
 
-    def _learn_scales(
-        self, module: Any, rows: np.ndarray, targets: np.ndarray, w: np.ndarray | None, once: bool
-    ) -> None:
+    def _learn_scales(self, module: Any, rows: np.ndarray, y: np.ndarray, w: np.ndarray | None, once: bool) -> None:
         """Take means and scales from the rows to learn from."""
         module.learn(rows, w)
 

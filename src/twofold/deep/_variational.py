@@ -247,10 +247,9 @@ class Gaussian(nn.Module):
         """log p(x|a) of each image (n,)."""
         squares, variance = (x - self.mean(a)).square(), self.variance()
         if self.training and self.given is None:
-            left = squares.detach().mean(0) if self.share.numel() > 1 else squares.detach().mean().reshape(1, 1, 1)
-            self.share.lerp_(
-                left / self.spread.square(), 0.05
-            )  # the mean square of the residuals over the last batches
+            left = squares.detach()
+            left = left.mean(0) if self.share.numel() > 1 else left.mean().reshape(1, 1, 1)
+            self.share.lerp_(left / self.spread.square(), 0.05)  # of the last batches
         volume = variance.log().expand_as(self.offset).sum()
         volume = volume + self.offset.numel() * (LOG_2PI + 2 * math.log(self.unit))
         return -0.5 * ((squares / variance).flatten(1).sum(1) + volume)

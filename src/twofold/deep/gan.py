@@ -255,9 +255,6 @@ def warn_of_collapse(model: Any) -> None:
     """Warn if the images of a generator hardly differ."""
     share = model.history_["diversity"][-1]
     if share < COLLAPSE_VARIANCE_RATIO:
-        fact = (
-            f"the images of {type(model).__name__} hardly differ: their variance is {share:.1%} of the data's "
-            "(collapse)"
-        )
+        fact = f"images of {type(model).__name__} hardly differ: their variance is {share:.1%} of the data's (collapse)"
         advice = "Lower learning_rate, or give penalty='r1' with a larger penalty_weight."
         warnings.warn(CollapseWarning(fact, advice), stacklevel=loop.outside())

@@ -160,10 +160,9 @@ def _differentiate(f: Callable[[Tensor], Any]) -> Callable[[Tensor], tuple[float
 
     def evaluate(point: Tensor) -> tuple[float, Tensor]:
         value = f(point)
-        if not isinstance(value, Tensor) or value.numel() != 1:
-            shape = (
-                f"a tensor of shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
-            )
+        tensor = isinstance(value, Tensor)
+        if not tensor or value.numel() != 1:
+            shape = f"a tensor of shape {tuple(value.shape)}" if tensor else f"a {type(value).__name__}"
             raise InputError(
                 f"f gives {shape}; it must give one number as a torch tensor. Write it with torch, or give "
                 "gradient=, a function that computes the gradient of f."

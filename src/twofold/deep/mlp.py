@@ -116,9 +116,7 @@ class MLP(Supervised):
         end = vars(self).get("_end", State(NO_WEIGHTS, NO_WEIGHTS))._replace(best=math.inf if best is None else best)
         return PreviousFit(len(self.loss_curve_), self.t_, end if once else end._replace(memory=NO_WEIGHTS))
 
-    def _learn_scales(
-        self, module: Any, rows: np.ndarray, targets: np.ndarray, w: np.ndarray | None, once: bool
-    ) -> None:
+    def _learn_scales(self, module: Any, rows: np.ndarray, y: np.ndarray, w: np.ndarray | None, once: bool) -> None:
         if self.scale:
             module.inputs.learn(rows, w, still=1.0 if once else np.inf)  # a stream may still vary
 
@@ -356,9 +354,7 @@ n_outputs_, t_, columns_, weights_, module_, history_, n_iter_, converged_
         if y.ndim > 2:
             raise InputError(f"y has shape {y.shape}; targets are numbers (n,) or rows of numbers (n, t).")
         if self.loss == "poisson" and y.min() < 0:
-            raise InputError(
-                f'y has {y.min():g}, and loss="poisson" is for numbers of at least 0. Use "squared_error".'
-            )
+            raise InputError(f'y has {y.min():g}; loss="poisson" is for numbers of at least 0. Use "squared_error".')
         if continues and y.shape[1:] != self.target_shape_:
             raise InputError(f"y has rows of shape {y.shape[1:]}; those of the last fit were {self.target_shape_}.")
         self.target_shape_: tuple[int, ...] = y.shape[1:]
@@ -384,15 +380,13 @@ n_outputs_, t_, columns_, weights_, module_, history_, n_iter_, converged_
                     p.mul_(LAST_LAYER_FACTOR)
         return module
 
-    def _learn_scales(
-        self, module: Any, rows: np.ndarray, targets: np.ndarray, w: np.ndarray | None, once: bool
-    ) -> None:
-        super()._learn_scales(module, rows, targets, w, once)
+    def _learn_scales(self, module: Any, rows: np.ndarray, y: np.ndarray, w: np.ndarray | None, once: bool) -> None:
+        super()._learn_scales(module, rows, y, w, once)
         if self.scale and self.loss == "poisson":
-            mean = np.average(targets, axis=0, weights=w)
+            mean = np.average(y, axis=0, weights=w)
             module.outputs.mean.copy_(torch.from_numpy(np.log(np.where(mean > 0, mean, 1.0))))
         elif self.scale:
-            module.outputs.learn(targets, w, still=1.0)
+            module.outputs.learn(y, w, still=1.0)
 
     def _goals(self, module: Any, targets: np.ndarray) -> np.ndarray:
         return targets if self.loss == "poisson" else module.outputs(torch.from_numpy(targets)).numpy()

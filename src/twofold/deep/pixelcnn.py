@@ -326,8 +326,7 @@ class PixelCNN(DensityMixin, ImageModel):
             return mask
         if mask.shape not in (self.image_shape_, self.image_shape_[:2]):
             raise InputError(
-                f"mask has shape {mask.shape}; the images are {self.image_shape_}. Give one of them, or one of X's "
-                f"shape {X.shape}."
+                f"mask has shape {mask.shape}; give one of an image's shape {self.image_shape_}, or of X's {X.shape}."
             )
         mask = mask.reshape(*self.image_shape_[:2], -1)
         one = np.broadcast_to(mask, (*self.image_shape_[:2], self._shape[0])).reshape(X.shape[1:])

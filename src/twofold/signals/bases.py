@@ -257,9 +257,7 @@ class Wavelet(Basis):
         try:
             found = pywt.Wavelet(self.wavelet)
         except ValueError:
-            raise InputError(
-                f'wavelet="{self.wavelet}" is not one that PyWavelets knows. Try "haar", "db4", "sym8".'
-            ) from None
+            raise InputError(f'wavelet="{self.wavelet}" is unknown to PyWavelets. Try "haar", "db4", "sym8".') from None
         if not found.orthogonal:
             raise InputError(f'wavelet="{self.wavelet}" is not orthogonal. Use "haar", "db4", "sym8" or "coif2".')
         return found

@@ -285,9 +285,7 @@ def null_space_constant(A: Any, K: int = 1) -> float:
     choices = itertools.combinations(range(d), K)
     count = math.comb(d, K) * 2 ** (K - 1)
     if count > MAX_PROGRAMS:
-        raise InputError(
-            f"K={K} of d={d} means {count:,} linear programs; {MAX_PROGRAMS:,} are the most. Use a smaller K or A."
-        )
+        raise InputError(f"K={K} of d={d} is {count:,} linear programs, more than {MAX_PROGRAMS:,}. Use a smaller K.")
     best = 0.0
     for places in choices:
         for signs in itertools.product((1.0, -1.0), repeat=K - 1):
@@ -351,8 +349,7 @@ def sparsest_code(
             return codes / atoms.lengths
         K += 1
     raise InputError(
-        f"no code comes within {enough:.3g} of x: the atoms leave {best:.3g} of it. Allow a larger error, or give more "
-        "atoms."
+        f"no code comes within {enough:.3g} of x: the atoms leave {best:.3g} of it. Allow more, or give more atoms."
     )
 
 

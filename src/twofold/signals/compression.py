@@ -282,9 +282,7 @@ def compress_best(
     if files:
         return min(files, key=lambda file: (file.size, -file.psnr) if size is None else (-file.psnr, file.size))
     if size is None:
-        raise InputError(
-            f"⟨psnr={psnr}⟩: the best that can be had for this {noun} is {max(limits):.1f} dB. Ask for less."
-        )
+        raise InputError(f"⟨psnr={psnr}⟩: the best for this {noun} is {max(limits):.1f} dB. Ask for less.")
     raise InputError(f"⟨size={size}⟩: the smallest file of this {noun} has {min(limits):.0f} bytes. Allow more.")
 
 
@@ -297,9 +295,7 @@ def _check_dtype(image: Any) -> np.ndarray:
 
 def _find_step_for_quality(trial: Trial, goal: float) -> float | None:
     fine, coarse = trial.steps
-    guess = (
-        np.log2(trial.peak) + (10.8 - goal) / DB_PER_OCTAVE
-    )  # an error spread evenly over a step has its square / 12
+    guess = np.log2(trial.peak) + (10.8 - goal) / DB_PER_OCTAVE  # an error spread over a step: its square / 12
     start = guess if fine < guess < coarse else (fine + coarse) / 2
 
     def slack(x: float) -> float:
@@ -455,9 +451,7 @@ def compress_signal(
     X = np.atleast_2d(check_signals(x))
     given = np.asarray(x).dtype
     if X.ndim != 2 or len(X) > MAX_SIGNALS or given.name not in tfi_file.DTYPES:
-        raise InputError(
-            f"x has shape {X.shape} of {given}; a file holds one signal (d,), or (c, d) with c <= {MAX_SIGNALS}."
-        )
+        raise InputError(f"x has shape {X.shape} of {given}; a file holds (d,), or (c, d) with c <= {MAX_SIGNALS}.")
     if method not in ("auto", *SIGNAL_METHODS):
         raise InputError(f'method="{method}": choose "auto", "lapped" or "wavelet".')
     check_target(psnr, size)

@@ -314,9 +314,7 @@ class CompressiveSensing(Model):
         images (..., h, w), as the basis has it.
         """
         if X is None:
-            raise InputError(
-                "X is None: CompressiveSensing needs a signal (d,) or an image (h, w) to know their shape."
-            )
+            raise InputError("X is None: CompressiveSensing needs a signal (d,) or an image (h, w), for its shape.")
         given = shape = check_array(X, ensure_2d=False, allow_nd=True, input_name="X").shape
         basis = self.basis if self.basis is not None else _choose_basis(len(shape), self.kind)
         shape = shape[max(len(shape) - basis.ndim, 0) :]

@@ -166,10 +166,8 @@ def phase_diagram(
         for point, (i, j) in enumerate(itertools.product(*map(range, K.shape))):
             with part(point, point + 1, K.size):
                 for start in range(0, trials, SIGNALS_PER_MATRIX):
-                    rng, count = (
-                        generator(seed, int(m[i]), int(K[i, j]), start),
-                        min(SIGNALS_PER_MATRIX, trials - start),
-                    )
+                    rng = generator(seed, int(m[i]), int(K[i, j]), start)
+                    count = min(SIGNALS_PER_MATRIX, trials - start)
                     success[i, j] += TRIALS[method](n, int(m[i]), int(K[i, j]), count, rng)
     success /= trials
     ratio = K / m[:, None]

@@ -234,10 +234,8 @@ def _join_level(C: np.ndarray) -> np.ndarray:
     n = C.shape[-1]
     if n < 2:
         return C
-    even, odd = (
-        C[..., : (n + 1) // 2] / C.dtype.type(AVERAGE_SCALE),
-        C[..., (n + 1) // 2 :] * C.dtype.type(AVERAGE_SCALE),
-    )
+    scale = C.dtype.type(AVERAGE_SCALE)
+    even, odd = C[..., : (n + 1) // 2] / scale, C[..., (n + 1) // 2 :] * scale
     for t, weight in reversed(list(enumerate(LIFTING_WEIGHTS))):
         _lift(even, odd, -weight, t)
     out = np.empty_like(C)

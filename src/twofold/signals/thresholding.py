@@ -231,9 +231,7 @@ def check_signals(x: Any) -> np.ndarray:
         raise InputError(f"x has shape {X.shape} of {X.dtype}; signals are numbers along the last axis, (..., d).")
     if not np.isfinite(X).all():
         at = tuple(int(i) for i in np.argwhere(~np.isfinite(X))[0])
-        raise InputError(
-            f"x[{', '.join(map(str, at))}] is {X[at]}; signals need finite numbers. Fill gaps first, with numpy.interp."
-        )
+        raise InputError(f"x[{', '.join(map(str, at))}] is {X[at]}. Fill gaps first, with numpy.interp.")
     return X.astype(np.float32 if X.dtype in (np.float16, np.float32) else np.float64)
 
 

@@ -22,8 +22,7 @@ def check_image(image: Any) -> np.ndarray:
     image = np.asarray(image)
     if image.ndim not in (2, 3) or 0 in image.shape or (image.ndim == 3 and image.shape[2] > 4):
         raise InputError(
-            f"the image has shape {image.shape}; an image is (h, w), or (h, w, c) with 1 to 4 channels. "
-            "Give images one at a time."
+            f"the shape is {image.shape}; an image is (h, w), or (h, w, c) with 1 to 4 channels. Give one at a time."
         )
     if image.dtype.kind not in "fiu":
         raise InputError(f"the image holds {image.dtype}; an image is of integers or floats. Convert it first.")

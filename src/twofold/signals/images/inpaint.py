@@ -126,9 +126,7 @@ class _Job(NamedTuple):
 def _check_mask(mask: Any, image: np.ndarray) -> np.ndarray:
     mask = np.asarray(mask)
     if mask.shape != image.shape[:2]:
-        raise InputError(
-            f"mask has shape {mask.shape}, the image {image.shape}; a mask is (h, w), one for all channels."
-        )
+        raise InputError(f"mask has shape {mask.shape}, the image {image.shape}; a mask is (h, w), one for all.")
     if mask.dtype != bool:
         raise InputError(f"mask holds {mask.dtype}; True marks what is missing. Give mask > 0, or mask.astype(bool).")
     if mask.all() and mask.size:

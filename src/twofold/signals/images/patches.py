@@ -98,9 +98,7 @@ def learn_atoms(patches: np.ndarray, atoms: np.ndarray, n_nonzero: int, error: f
         return model.fit(patches).components_
 
 
-def sum_over_strips(
-    recode: Callable, shared: tuple, size: int, totals: tuple[np.ndarray, ...]
-) -> tuple[np.ndarray, ...]:
+def sum_over_strips(recode: Callable, shared: tuple, size: int, totals: tuple) -> tuple[np.ndarray, ...]:
     """Totals (h,w), each with what `recode(rows of places, *shared)` gives for it added, strip by strip."""
     engine, runs = Engine(), cut_strips(totals[0].shape, size)
     held = [engine.broadcast(value) for value in shared]
