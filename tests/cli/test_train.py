@@ -24,7 +24,7 @@ def digits(folder):
         ("dlgm", "nats_importance", True),
         ("pixelcnn", "bits_per_pixel", True),
         ("gan", "floor", True),
-        ("vaegan", "floor", True),
+        pytest.param("vaegan", "floor", True, marks=pytest.mark.soak),
         ("autoencoder", "error", False),
         ("mlp", "accuracy", False),
         ("cnn", "accuracy", False),

@@ -12,7 +12,6 @@ from twofold.signals import (
     compress_signal,
     open_image,
     open_signal,
-    rate_distortion,
 )
 from twofold.signals.tfi_file import (
     CHECK,
@@ -182,13 +181,6 @@ def test_the_smallest_size_is_said():
         compress_image(PHOTO, size=20)
     least = int(str(refused.value).split("has ")[1].split()[0])
     assert compress_image(PHOTO, size=least).size == least
-
-
-def test_curves_rise():
-    curves = rate_distortion(PHOTO[..., 1])
-    assert list(curves) == list(METHODS)
-    for curve in curves.values():
-        assert (np.diff(curve["bits_per_pixel"]) > 0).all() and (np.diff(curve["psnr"]) > 0).all()
 
 
 def test_a_texture_of_its_own_is_what_pca_is_for():

@@ -128,6 +128,7 @@ def test_holes_do_not_hide_the_atoms():
     assert np.abs(filled - X)[holes].mean() < 0.5 * np.abs(X)[holes].mean()
 
 
+@pytest.mark.soak
 def test_it_codes_about_as_well_as_the_peer_at_equal_sparsity():
     X = datasets.digits().data[:200] / 16
     X = X - X.mean(axis=1, keepdims=True)

@@ -68,13 +68,6 @@ def test_atoms_of_any_length():
     np.testing.assert_allclose(ours, theirs, atol=1e-9)
 
 
-def test_in_a_basis_it_keeps_the_largest():
-    x = np.random.default_rng(0).normal(size=32)
-    D = DCT().matrix(32)
-    kept = twofold.signals.keep_largest(DCT().analyze(x), 9)[0]
-    np.testing.assert_allclose(orthogonal_matching_pursuit(D, x, n_nonzero=9), kept, atol=1e-12)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_odd_signals(dtype):
     D = dictionary().astype(dtype)
@@ -287,15 +280,7 @@ def test_where_it_is_certified_all_three_find_the_sparsest_code():
                 np.testing.assert_allclose(orthogonal_matching_pursuit(D, c @ D, n_nonzero=K), c, atol=1e-9)
             assert np.count_nonzero(shortest) <= K
     assert not certify_recovery(D, 8).certain
-
-
-def test_three_times_the_coherence_is_safe():
-    for seed in range(5):
-        D = dictionary(40, 30, seed)
-        for K in range(1, 4):
-            if 3 * coherence(D) * K <= 1:
-                assert certify_recovery(D, K).certain
-    nearly = np.eye(20) + 0.01  # a coherence of about 0.02
+    nearly = np.eye(20) + 0.01  # a coherence of about 0.02, of which three times K is enough
     assert certify_recovery(nearly, int(1 / (3 * coherence(nearly)))).certain
 
 
