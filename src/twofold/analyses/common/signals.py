@@ -14,7 +14,7 @@ import polars as pl
 from twofold.analyses.common.analysis import Reading, list_planned_files
 from twofold.analyses.common.answer import FRAMES, frame_writer
 from twofold.analyses.common.images import UNNAMED_SIGNAL, ComparedAnswer, as_image, check_formats
-from twofold.analyses.common.tables import as_frame_or_none, as_table, beside
+from twofold.analyses.common.tables import as_frame_or_none, as_table, keep_columns
 from twofold.analyses.common.targets import Writer
 from twofold.core.checks import InputError
 from twofold.io.images import Picture
@@ -105,13 +105,14 @@ class SignalAnswer(ComparedAnswer):
         return compare_signals_figure(self.before.signals, self.signals, names, rate, self.title, self.labels)
 
     def frame(self) -> pl.DataFrame:
-        """The signals as columns; of a table, beside everything else that was in it."""
+        """The signals as columns; of a table, in their places among everything else that was in it."""
         columns = dict(zip(self.after.names, self.after.signals, strict=True))
         table = self.before.table
         if table is None:
             return pl.DataFrame(columns)
-        X: Any = table.array()
-        return beside(table, {name: columns.get(name, X[:, j]) for j, name in enumerate(table.columns)})
+        kept, X = keep_columns(table), table.array()
+        others = {name: X[:, j] for j, name in enumerate(table.columns) if name not in kept.columns}
+        return kept.with_columns(pl.Series(name, values) for name, values in (others | columns).items())
 
     def writer(self, path: Path) -> Writer:
         ending = path.suffix.lower()
