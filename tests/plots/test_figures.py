@@ -21,31 +21,34 @@ RNG = np.random.default_rng
 WORDS = [("mill" * 4)[:n] for n in RNG(0).integers(3, 14, 150)]
 
 
-def label_films(ax: Any) -> None:
-    at = RNG(0).uniform(size=(200, 2))
+def new_axes(width: float, height: float) -> Any:
+    return Figure(figsize=(width, height)).add_axes((0, 0, 1, 1))
+
+
+def label_films() -> Any:
+    at, ax = RNG(0).uniform(size=(200, 2)), new_axes(11, 6)
     ax.scatter(*at.T)
     label_points(ax, at, [f"The Wonderful Film {j}" for j in range(200)], np.arange(200), 20)
+    return ax
 
 
-def label_topics(ax: Any) -> None:
-    at, shares = RNG(0).standard_normal((25, 2)), RNG(0).dirichlet(np.ones(25))
+def label_topics() -> Any:
+    at, shares, ax = RNG(0).standard_normal((25, 2)), RNG(0).dirichlet(np.ones(25)), new_axes(9, 5.2)
     topics.draw_topic_map(ax, at, shares, [f"some few words {c}" for c in range(25)])
+    return ax
 
 
-def label_words(ax: Any) -> None:
+def label_words() -> Any:
     groups, weights = RNG(1).integers(0, 5, 150).tolist(), RNG(1).random(150).tolist()
-    words.draw_word_map(ax, RNG(0).standard_normal((150, 2)), WORDS, groups, weights)
+    return words.word_map_figure(RNG(0).standard_normal((150, 2)), WORDS, groups, weights).axes[0]
 
 
 @pytest.mark.parametrize(
-    ("draw", "size", "labels", "overlap"),
-    [(label_films, (11, 6), 20, 0.35), (label_topics, (9, 5.2), 8, 0.0), (label_words, (10.6, 6.9), 60, 0.12)],
+    ("draw", "labels", "overlap"), [(label_films, 20, 0.35), (label_topics, 8, 0.0), (label_words, 60, 0.12)]
 )
-def test_no_label_hides_another(draw: Any, size: Any, labels: int, overlap: float) -> None:
-    figure = Figure(figsize=size)
-    ax = figure.add_axes((0, 0, 1, 1))
-    draw(ax)
-    figure.draw_without_rendering()
+def test_no_label_hides_another(draw: Any, labels: int, overlap: float) -> None:
+    ax = draw()
+    ax.figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in ax.texts if not text.get_text().isdigit()]
     assert len(boxes) >= labels
     shared = [
@@ -64,7 +67,7 @@ def test_the_first_words_are_written_first() -> None:
 
 
 def test_circles_of_the_map_do_not_hide_numbers() -> None:
-    ax = Figure(figsize=(9, 5.2)).add_axes((0, 0, 1, 1))
+    ax = new_axes(9, 5.2)
     at = np.array([[0.0, 0.0], [0.001, 0.0], [1.0, 1.0], [0.2, 0.9]])
     topics.draw_topic_map(ax, at, np.full(4, 0.25), ["a", "b", "c", "d"])
     ax.figure.draw_without_rendering()

@@ -16,7 +16,7 @@ SIDES = {  # horizontal and vertical alignment, and the direction from the point
     "below": ("center", "top", (0, -1)),
 }
 MAX_LETTERS = 26  # of a name
-HALO = [withStroke(linewidth=3, foreground="white")]  # around letters, so that they are read on any ground
+HALO = [withStroke(linewidth=2.4, foreground="white")]  # around letters, so that they are read on any ground
 
 
 def shorten_name(name: str, letters: int = MAX_LETTERS) -> str:
@@ -96,8 +96,8 @@ def write_label(
 ) -> None:
     """Write a text beside the point `at` with a white edge; `away` and `aside` are in points of the figure."""
     ha, va, (across, up) = SIDES[side]
-    look = {"path_effects": [withStroke(linewidth=2.4, foreground="white")], **look}
-    write_beside(ax, text, (at[0], at[1]), (away * across + aside, away * up), ha=ha, va=va, **look)
+    shift = (away * across + aside, away * up)
+    write_beside(ax, text, (at[0], at[1]), shift, ha=ha, va=va, **{"path_effects": HALO, **look})
 
 
 def write_beside(ax: Axes, text: str, at: Any, shift: tuple[float, float] = (5, 0), **look: Any) -> None:

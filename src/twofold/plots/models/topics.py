@@ -10,7 +10,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
-from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
 from twofold.plots.labels import HALO, place_labels, write_label
@@ -193,9 +192,8 @@ def draw_topic_map(
     at = low - pad + place / inches * (high - low + 2 * pad)
     ax.scatter(at[:, 0], at[:, 1], s=(144 * radius) ** 2, c=colors, alpha=0.55, linewidths=0)
     ax.set(xlim=(low[0] - pad[0], high[0] + pad[0]), ylim=(low[1] - pad[1], high[1] + pad[1]))
-    halo = [withStroke(linewidth=2.4, foreground="white")]
     for c in range(len(at)):
-        ax.annotate(str(c + 1), at[c], ha="center", va="center", fontsize=9.5, weight="bold", path_effects=halo)
+        ax.annotate(str(c + 1), at[c], ha="center", va="center", fontsize=9.5, weight="bold", path_effects=HALO)
     order, away = np.argsort(-shares, kind="stable"), radius + 0.03
     texts = [shorten(labels[c], 30, placeholder="…") for c in order]
     sizes = np.array([[0.064 * len(text) + 0.05, 0.16] for text in texts])

@@ -9,11 +9,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.patheffects import withStroke
 from matplotlib.textpath import TextPath
 from matplotlib.ticker import MaxNLocator
 
-from twofold.plots.labels import place_labels, shorten_name, write_beside, write_label
+from twofold.plots.labels import HALO, place_labels, shorten_name, write_beside, write_label
 from twofold.plots.style import COLORS, GREY, INK, add_title, new_figure, new_panels, show_percent, strip_axes, style
 
 LINE_INCHES = 0.0155  # height of a line, for each point of the font's size
@@ -68,14 +67,13 @@ def _choose_apart(ends: np.ndarray, count: int) -> list[int]:
 
 
 def _draw_arrows(ax: Axes, pairs: Sequence[tuple[str, str]], places: np.ndarray) -> None:
-    halo = [withStroke(linewidth=2.2, foreground="white")]
     for p, (words, ends) in enumerate(zip(pairs, places, strict=True)):
         color = COLORS[p % len(COLORS)]
         arrow = {"arrowstyle": "-|>", "color": color, "lw": 1.6, "shrinkA": 3, "shrinkB": 3}
         ax.annotate("", ends[1], ends[0], arrowprops=arrow)
         for word, at, other in zip(words, ends, ends[::-1], strict=True):
             low = at[1] < other[1]
-            look: Any = {"va": "top" if low else "bottom", "color": darken(color), "path_effects": halo}
+            look: Any = {"va": "top" if low else "bottom", "color": darken(color), "path_effects": HALO}
             write_beside(ax, word, at, (0, -4 if low else 4), ha="center", fontsize=9.5, **look)
     ax.scatter(places[..., 0].ravel(), places[..., 1].ravel(), s=10, color=GREY, linewidths=0)
     ax.margins(0.14)
@@ -157,31 +155,11 @@ def word_map_figure(
     The first are written first; a word that would hide another stays a dot. `groups` set the colors, `weights`, the
     frequencies, the size of the letters.
     """
-    with style():
-        figure = new_figure(11, 7.2)
-        draw_word_map(figure.subplots(), at, words, groups, weights, (10.6, 6.6 if title else 6.9))
-        add_title(figure, title, 14)
-    return figure
-
-
-def draw_word_map(
-    ax: Axes,
-    at: np.ndarray,
-    words: Sequence[str],
-    groups: Sequence[int] | None = None,
-    weights: Sequence[float] | None = None,
-    inches: tuple[float, float] = (10.6, 6.9),
-) -> None:
-    """Draw dots with their words beside them in a room of `inches`."""
-    n = len(at)
-    of = np.zeros(n, dtype=int) if groups is None else np.asarray(groups)
-    colors = [COLORS[g % len(COLORS)] for g in of]
-    size = _scale_fonts(n, weights)
+    colors = [COLORS[g % len(COLORS)] for g in groups or [0] * len(at)]
+    size, inches = _scale_fonts(len(at), weights), (10.6, 6.6 if title else 6.9)
     low, high = at.min(axis=0), at.max(axis=0)
     pad = np.maximum(0.06 * (high - low), 1e-3)
     place = (at - low + pad) / (high - low + 2 * pad) * inches
-    ax.scatter(at[:, 0], at[:, 1], s=9, c=colors, alpha=0.55, linewidths=0)
-    ax.set(xlim=(low[0] - pad[0], high[0] + pad[0]), ylim=(low[1] - pad[1], high[1] + pad[1]))
     texts = [shorten_name(word, MAX_WORD_LETTERS) for word in words]
     sizes = np.array([[_measure_width(text, s), LINE_INCHES * s] for text, s in zip(texts, size, strict=True)])
 
@@ -192,11 +170,17 @@ def draw_word_map(
         covers[i] = False
         return int(covers.sum()) > 1
 
-    halo = [withStroke(linewidth=2.2, foreground="white")]
-    for i, side, aside in place_labels(place, sizes, inches, away=LABEL_GAP_INCHES, hides=hides):
-        look = {"fontsize": size[i], "color": darken(colors[i]), "path_effects": halo}
-        write_label(ax, texts[i], at[i], side, 72 * LABEL_GAP_INCHES, 72 * aside, **look)
-    strip_axes(ax)
+    with style():
+        figure = new_figure(11, 7.2)
+        ax = figure.subplots()
+        ax.scatter(at[:, 0], at[:, 1], s=9, c=colors, alpha=0.55, linewidths=0)
+        ax.set(xlim=(low[0] - pad[0], high[0] + pad[0]), ylim=(low[1] - pad[1], high[1] + pad[1]))
+        for i, side, aside in place_labels(place, sizes, inches, away=LABEL_GAP_INCHES, hides=hides):
+            look = {"fontsize": size[i], "color": darken(colors[i]), "path_effects": HALO}
+            write_label(ax, texts[i], at[i], side, 72 * LABEL_GAP_INCHES, 72 * aside, **look)
+        strip_axes(ax)
+        add_title(figure, title, 14)
+    return figure
 
 
 def _measure_width(text: str, size: float) -> float:
