@@ -25,13 +25,13 @@ def running(limits: Any = None, catalog: str = "tests.lab.fake_catalog") -> Iter
     import httpx
     import uvicorn
 
-    from twofold.lab import app, serve
+    from twofold.lab import app
     from twofold.lab.jobs import Lab
 
-    listening = serve.bind(0)
+    listening = app.bind(0)
     port = listening.getsockname()[1]
     lab = Lab(limits, catalog)
-    server = uvicorn.Server(uvicorn.Config(app.create(lab, TOKEN, port), **serve.CONFIG))
+    server = uvicorn.Server(uvicorn.Config(app.create(lab, TOKEN, port), **app.CONFIG))
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])), daemon=True)
     thread.start()
     wait_for(lambda: server.started)

@@ -22,7 +22,7 @@ from websockets.sync.client import connect
 from tests.lab.conftest import running, wait_for
 from twofold.cli.verbs.lab import lab
 from twofold.core.checks import InputError
-from twofold.lab import frames, jobs
+from twofold.lab import app, frames
 from twofold.lab.jobs import Limits
 
 
@@ -351,7 +351,7 @@ def is_running(pid: int) -> bool:
 
 
 def test_what_the_command_cannot_do_is_said_in_one_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(jobs, "Lab", partial(jobs.Lab, Limits(spares=1), "tests.lab.fake_catalog"))
+    monkeypatch.setattr(app, "Lab", partial(app.Lab, Limits(spares=1), "tests.lab.fake_catalog"))
     bad = tmp_path / "bad.png"
     bad.write_bytes(b"no picture")
     with socket.socket() as taken:

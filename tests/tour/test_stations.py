@@ -13,8 +13,7 @@ import pytest
 from tests.cli.helpers import run_twofold
 from twofold.clusters import KMeans
 from twofold.linalg import shrink
-from twofold.tour import EXTRAS, STATIONS, clusters, completion, signals, topics, words
-from twofold.tour.station import Part
+from twofold.tour import EXTRAS, STATIONS, Part, clusters, completion, signals, topics, words
 
 NETWORKS = "Networks and generators"
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")

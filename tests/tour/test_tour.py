@@ -10,9 +10,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from tests.cli.helpers import run_twofold
-from twofold.tour import STATIONS
+from twofold.tour import STATIONS, Part
 from twofold.tour.page import page
-from twofold.tour.station import Part
 
 
 @pytest.fixture(scope="module")

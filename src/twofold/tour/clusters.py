@@ -13,7 +13,7 @@ from twofold.core.seeds import generator
 from twofold.linear import PCA
 from twofold.model_selection import select
 from twofold.plots.models import clusters as plots
-from twofold.tour.station import Part, Station
+from twofold.tour import Part, Station
 
 CENTERS = 20
 SIZES = (4, 8, 16, 32)

@@ -15,7 +15,7 @@ from twofold.completion.svd_plus_plus import SVDPlusPlus
 from twofold.core.callbacks import EarlyStopping
 from twofold.core.seeds import generator
 from twofold.plots.models import completion as plots
-from twofold.tour.station import Part, Station, fit_briefly
+from twofold.tour import Part, Station, fit_briefly
 
 HELD_OUT = 0.2  # of the ratings
 TABLE_SHAPE = (60, 80)  # people and films in the picture of the table

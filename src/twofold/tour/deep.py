@@ -11,7 +11,7 @@ from twofold.core.seeds import generator
 from twofold.deep import GAN, VAE, Autoencoder, CNNClassifier, PixelCNN, frechet_distance, sample_score
 from twofold.linear import PCA
 from twofold.plots.models import linear as plots
-from twofold.tour.station import Part, Station, fit_briefly
+from twofold.tour import Part, Station, fit_briefly
 
 HELD_OUT = 297  # digits that nothing learns from
 ROW_PICTURES = 18

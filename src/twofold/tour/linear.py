@@ -9,7 +9,7 @@ import numpy as np
 from twofold import datasets
 from twofold.linear import PCA, PPCA, FisherLDA
 from twofold.plots.models import linear as plots
-from twofold.tour.station import Part, Station
+from twofold.tour import Part, Station
 
 RULES: dict[str, str | float] = {
     "parallel analysis": "parallel",

@@ -17,8 +17,7 @@ from matplotlib.figure import Figure
 from twofold import __version__
 from twofold.analyses.common.answer import template
 from twofold.plots.style import GREY, INK, PALE, style
-from twofold.tour import STATIONS
-from twofold.tour.station import Station
+from twofold.tour import STATIONS, Station
 
 
 def as_svg(figure: Figure, name: str) -> str:

@@ -14,7 +14,7 @@ from twofold.signals.compressive_sensing import CompressiveSensing
 from twofold.signals.images.denoise import denoise_image
 from twofold.signals.images.inpaint import inpaint_image
 from twofold.signals.thresholding import keep_largest
-from twofold.tour.station import Part, Station
+from twofold.tour import Part, Station
 
 COEFFICIENTS = 50  # of the heart's 1024 numbers
 MEASUREMENTS = 512

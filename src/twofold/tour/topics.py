@@ -17,7 +17,7 @@ from twofold.topics.evaluation import perplexity, topic_coherence
 from twofold.topics.lda.lda import LatentDirichletAllocation
 from twofold.topics.nmf.nmf import NMF
 from twofold.topics.topic_table import topic_map
-from twofold.tour.station import Part, Station, fit_briefly
+from twofold.tour import Part, Station, fit_briefly
 
 DOCUMENTS = 900
 TOPICS = 12

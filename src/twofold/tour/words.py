@@ -13,7 +13,7 @@ from twofold.examples import OPPOSITES, write_language
 from twofold.plots.models import words as plots
 from twofold.plots.models.words import word_map_figure
 from twofold.text.stop_words import english
-from twofold.tour.station import Part, Station
+from twofold.tour import Part, Station
 from twofold.words import align
 from twofold.words.cooccurrence.cooccurrence import Cooccurrence
 from twofold.words.pmi import PMIEmbedding

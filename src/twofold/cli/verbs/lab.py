@@ -36,6 +36,6 @@ def lab(
         raise InputError(
             missing_message(file) if not os.path.isdir(file) else f"{file} is a folder. Name a file in it."
         )
-    from twofold.lab.serve import serve
+    from twofold.lab.app import serve
 
     serve(file, port, not no_browser)

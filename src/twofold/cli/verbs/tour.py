@@ -8,15 +8,12 @@ import time
 import webbrowser
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from twofold.analyses.common.targets import check_targets
 from twofold.cli import options
 from twofold.core.files.atomic import write_all
-from twofold.tour import EXTRAS, STATIONS
-
-if TYPE_CHECKING:
-    from twofold.tour.station import Station  # brings matplotlib, which --help need not wait for
+from twofold.tour import EXTRAS, STATIONS, Station
 
 
 def tour(
