@@ -7,7 +7,6 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
@@ -32,6 +31,11 @@ X, y = table()
 NAMES = [f"c{j}" for j in range(X.shape[1])]
 
 
+def few(case):
+    """Parameters of a fit of a few sweeps, which is enough to keep a promise."""
+    return {"max_iter": 5} if "max_iter" in case().get_params() else {}
+
+
 @every
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_dtype_is_kept(case, dtype):
@@ -51,10 +55,11 @@ def test_single_precision_says_what_double_says(case):
     assert_alike(case.get_fitted(), case.fit(X.astype(np.float32), y), X, rtol=2e-2)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @first
 def test_whole_numbers_are_taken_as_float64(case):
     Xi = np.rint(X * 10).astype(np.int64)
-    assert not differences(case.fit(Xi, y), case.fit(Xi.astype(np.float64), y))
+    assert not differences(*(case.fit(rows, y, **few(case)) for rows in (Xi, Xi.astype(np.float64))))
 
 
 @first
@@ -172,7 +177,6 @@ def test_saved_and_loaded_is_the_same_model(case, tmp_path):
     assert list(back.feature_names_in_) == NAMES
     for method in row_methods(model):
         assert np.array_equal(getattr(back, method)(F), getattr(model, method)(F)), method
-    assert not differences(case.get_fitted(), clone(back).fit(X, y) if case.needs_y else clone(back).fit(X))
 
 
 @first
@@ -180,9 +184,11 @@ def test_pickles(case):
     assert not differences(case.get_fitted(), pickle.loads(pickle.dumps(case.get_fitted())))
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @first
 def test_works_in_a_pipeline_and_a_grid_search(case):
-    pipe = make_pipeline(MinMaxScaler(clip=True) if case.completes or case.positive else StandardScaler(), case())
+    scaler = MinMaxScaler(clip=True) if case.completes or case.positive else StandardScaler()
+    pipe = make_pipeline(scaler, case(**few(case)))
     step = pipe.steps[-1][0]
     grid = {f"{step}__{name}": case.good for name in case.none}
     scoring = None if hasattr(case(), "score") else (lambda model, X, y: 0.0)
@@ -204,9 +210,10 @@ def test_set_output(case, kind, frame):
         assert list(case.fit(F, y).set_output(transform="pandas").transform(F).index) == list(F.index)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @first
 def test_refitting_forgets(case):
     other, groups = table(150, seed=8)
-    model = case.fit(other[:, :6], groups)
+    model = case.fit(other[:, :6], groups, **few(case))
     again = model.fit(X, y) if case.needs_y else model.fit(X)
-    assert not differences(again, case.get_fitted())
+    assert not differences(again, case.fit(X, y, **few(case)))

@@ -269,7 +269,7 @@ def test_use_before_fit(case, tmp_path):
     model = case()
     for method in METHODS:
         if hasattr(model, method):
-            given = () if method == "sample" else (X, y) if case.needs_y and method == "score" else (X,)
+            given = (3,) if method == "sample" else (X, y) if case.needs_y and method == "score" else (X,)
             with pytest.raises(NotFittedError):
                 getattr(model, method)(*given)
     with pytest.raises(NotFittedError):

@@ -149,7 +149,7 @@ COUNTS = make_multilabel_classification(n_samples=300, random_state=0)[0]
 PRIORS = {"doc_topic_prior": None, "topic_word_prior": None, "random_state": 0}
 
 
-def both_fitted(method, **options):
+def fit_both(method, **options):
     here = twofold.LatentDirichletAllocation(5, learning_method=method, tol=0.0, **PRIORS, **options)
     there = theirs.LatentDirichletAllocation(5, learning_method=method, **PRIORS, **options)
     with warnings.catch_warnings():
@@ -170,7 +170,7 @@ def as_theirs(here):
 
 @pytest.mark.parametrize("method", ["batch", pytest.param("online", marks=pytest.mark.soak)])
 def test_topics_are_as_good_and_counted_alike(method):
-    here, there = both_fitted(method, max_iter=60)
+    here, there = fit_both(method, max_iter=30)
     assert here.perplexity(COUNTS) == pytest.approx(there.perplexity(COUNTS), rel=0.02)
     assert here.bound_ == pytest.approx(here.perplexity(COUNTS), rel=1e-9)
     assert here.n_batch_iter_ == there.n_batch_iter_
