@@ -39,6 +39,7 @@ MAX_ROWS = 20_000  # that forests learn from
 MAX_ROWS_PER_TREE = 2_000
 MAX_COLUMNS_PER_SPLIT = 32  # that a split of a number's tree tries
 MIN_ROWS_PER_LEAF = 3
+MIN_CELLS_FOR_THREADS = 20_000  # of a forest's table, below which threads cost more than they save
 
 
 class Trees(NamedTuple):
@@ -251,7 +252,7 @@ def grow(Z: np.ndarray, blank: np.ndarray, j: int, n_levels: int, n_trees: int, 
         "n_estimators": n_trees,
         "min_samples_leaf": MIN_ROWS_PER_LEAF,
         "max_samples": MAX_ROWS_PER_TREE if many else None,
-        "n_jobs": config().threads,
+        "n_jobs": config().threads if F.size >= MIN_CELLS_FOR_THREADS else 1,
         "random_state": int(generator(seed, 1, j).integers(2**31)),
     }
     forest: Any
