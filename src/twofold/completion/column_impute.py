@@ -146,7 +146,8 @@ class ColumnImpute(OneToOneFeatureMixin, TransformerMixin, Imputer):
         """Fit all models."""
         blocks = self._blocks(X, reset=True, min_rows=2)
         n, d = blocks.shape
-        known = fetch_rows(engine_for(blocks), blocks, np.arange(n)).astype(np.float64)
+        with part(0.0, 0.0):
+            known = fetch_rows(engine_for(blocks), blocks, np.arange(n)).astype(np.float64)
         if np.isinf(known).any():
             self._refuse(blocks)
         levels = check_levels(self.levels, known)

@@ -30,7 +30,7 @@ from twofold.core.data.missing_patterns import Imputer
 from twofold.core.engine.local import engine_for, fetch_rows
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval, StrOptions
-from twofold.core.progress import report
+from twofold.core.progress import part, report
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table
 from twofold.kernels.trees import average_leaves
@@ -153,7 +153,8 @@ class ForestImpute(OneToOneFeatureMixin, TransformerMixin, Imputer):
         blocks = self._blocks(X, reset=True, min_rows=2)
         n, seed = blocks.shape[0], seed_of(self.random_state)
         rows = np.sort(generator(seed).permutation(n)[:MAX_ROWS])
-        known = fetch_rows(engine_for(blocks), blocks, rows).astype(np.float64)
+        with part(0.0, 0.0):
+            known = fetch_rows(engine_for(blocks), blocks, rows).astype(np.float64)
         if np.isinf(known).any():
             self._refuse(blocks)
         columns = describe_columns(known, check_levels(self.levels, known), self.n_rounds)

@@ -25,7 +25,7 @@ DRAWS = 2  # of hidden cells: each is filled by models that the others chose
 PAIRS = 64  # columns up to which all their correlations are learned at once
 MIN_ROWS = 8  # below which nothing can be hidden and learned
 MIN_CELLS = 5  # hidden in a column, below which it follows the others of its kind
-CLEARLY = 1.5  # standard errors, by which a model must be better to be chosen for one column
+CLEARLY = 2.0  # standard errors, by which a model must be better to be chosen for one column
 SHRINKAGE = 1e-2  # of a Gaussian of columns of zeros and ones, which add up to one
 TWINS = 1e-4  # of a Gaussian of numbers, so that columns that go together stay apart
 MIXED_TOL = 1e-4  # of fits to zeros and ones, which no Gaussian fits well
@@ -199,10 +199,11 @@ def run_trials(candidates: list[Candidate], cells: Cells, where: np.ndarray, see
             continue
         with part(done, done + 1, len(candidates), f"trying {candidate.label} on cells that are hidden"):
             parts = []
-            for X, own in draws:
+            for i, (X, own) in enumerate(draws):
                 shown = Cells(np.where(own, np.nan, X), cells.columns)
                 model = build([candidate], np.zeros(len(cells.columns), int), shown, blank_alone=True)
-                parts.append(fill_in(model.fit(shown.X), shown.X)[:2])
+                with part(i, i + 1, DRAWS):
+                    parts.append(fill_in(model.fit(shown.X), shown.X)[:2])
         guess, std = (np.concatenate(both) for both in zip(*parts, strict=True))
         loss = np.where(hidden, cells.lose(rows, guess), np.nan)
         past.append(trials.overall(loss))

@@ -22,7 +22,7 @@ from twofold.io.tables.columns import CLOCK_FORMATS, DATE_FORMATS, PLAIN, Writte
 from twofold.io.tables.csv_cells import Text, content, edit_cells, open_text, records
 from twofold.io.tables.delimited import read_delimited
 from twofold.io.tables.read import ELSEWHERE, SQLITE, find_files, kind, read_one, stream_files
-from twofold.io.tables.roles import Column
+from twofold.io.tables.roles import Column, decode
 from twofold.io.tables.table import Piece, Table, assemble, blanks_of, stack, unique_names
 
 OTHERS = (*SQLITE, *ELSEWHERE, *arrays.ENDINGS, ".parquet", ".pq", ".jsonl", ".ndjson")
@@ -279,7 +279,7 @@ def as_frame(
             column for column in written.iter_columns() if column.dtype == typed[column.name].dtype
         )
         look = styles(source, columns, filled, blank)
-        new = [_column(frame[columns[j].name], columns[j], filled[:, j], blank[:, j], look[j]) for j in wide]
+        new = [fill_column(frame[columns[j].name], columns[j], filled[:, j], blank[:, j], look[j]) for j in wide]
         frame = frame.with_columns(new)
     if sure is None:
         return frame
@@ -301,18 +301,9 @@ def values_of(column: Column, codes: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(codes), np.nan, values[np.nan_to_num(codes).astype(int)])
 
 
-def _column(old: pl.Series, column: Column, values: np.ndarray, blank: np.ndarray, style: Style) -> pl.Series:
+def fill_column(old: pl.Series, column: Column, values: np.ndarray, blank: np.ndarray, style: Style) -> pl.Series:
     """The column with its blanks filled, in its own type."""
     held = np.where(blank, values, 0.0)
-    if column.levels and old.dtype == pl.Boolean:
-        fresh = pl.Series(held >= 0.5)
-    elif column.levels and not old.dtype.is_numeric():
-        fresh = pl.Series([column.levels[int(code)] for code in held], dtype=pl.String).cast(old.dtype)
-    elif column.role == "date":
-        fresh = as_dates(held).cast(old.dtype)
-    else:
-        guess = values_of(column, held)
-        whole = old.dtype.is_integer() or column.role == "whole"
-        guess = np.round(guess, 0 if whole else style.decimals) if whole or style.rounds else guess
-        fresh = pl.Series(guess).cast(old.dtype, strict=False)
+    rounds = style.rounds and not column.levels and column.role != "date"
+    fresh = decode(column, np.round(held, style.decimals) if rounds else held, old.dtype)
     return pl.select(pl.when(pl.Series(blank)).then(fresh).otherwise(old).alias(old.name)).to_series()
