@@ -67,7 +67,7 @@ _MODELS = {
     "VAE": "twofold.deep.vae",
     "DLGM": "twofold.deep.dlgm",
     "GAN": "twofold.deep.gan",
-    "VAEGAN": "twofold.deep.vaegan",
+    "VAEGAN": "twofold.deep.gan",
 }
 _OTHERS = {
     "PartitionedRatings": "twofold.completion.partitioned.ratings",

@@ -46,11 +46,11 @@ from twofold.deep.autoencoder import Autoencoder as Autoencoder
 from twofold.deep.cnn import CNNClassifier as CNNClassifier
 from twofold.deep.dlgm import DLGM as DLGM
 from twofold.deep.gan import GAN as GAN
+from twofold.deep.gan import VAEGAN as VAEGAN
 from twofold.deep.mlp import MLPClassifier as MLPClassifier
 from twofold.deep.mlp import MLPRegressor as MLPRegressor
 from twofold.deep.pixelcnn import PixelCNN as PixelCNN
 from twofold.deep.vae import VAE as VAE
-from twofold.deep.vaegan import VAEGAN as VAEGAN
 from twofold.factors.factorization import Factorization as Factorization
 from twofold.linear.bayesian_pca import BayesianPCA as BayesianPCA
 from twofold.linear.factor_analysis import FactorAnalysis as FactorAnalysis

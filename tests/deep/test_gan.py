@@ -10,8 +10,7 @@ from scipy.spatial.distance import jensenshannon
 from scipy.stats import norm
 
 from twofold import GAN, VAEGAN
-from twofold.deep._optimizers import Optimizer
-from twofold.deep._train import FALLING, Player, run_epoch
+from twofold.deep._train import FALLING, Optimizer, Player, run_epoch
 from twofold.deep._variational import CollapseWarning
 from twofold.deep.gan import Critic, compute_divergence, compute_value, critic_loss, generator_loss
 

@@ -12,8 +12,7 @@ from torch import nn
 import twofold
 from twofold import EarlyStopping, InputError, MLPClassifier, MLPRegressor
 from twofold.deep import _torch_shim, minimize
-from twofold.deep._optimizers import Optimizer
-from twofold.deep._train import FALLING, Player, copy_state, restore_state, run_epoch
+from twofold.deep._train import FALLING, Optimizer, Player, copy_state, restore_state, run_epoch
 
 CURVE = np.array([1.0, 10.0])  # minimize ½ Σ c θ², whose gradient is c θ
 RATE, STEPS = 0.05, 6

@@ -9,14 +9,13 @@ from twofold.deep._variational import CollapseWarning
 from twofold.deep.autoencoder import Autoencoder
 from twofold.deep.cnn import CNNClassifier
 from twofold.deep.dlgm import DLGM
-from twofold.deep.gan import GAN
+from twofold.deep.gan import GAN, VAEGAN
 from twofold.deep.gradient_noise import gradient_variance
 from twofold.deep.minimize import minimize
 from twofold.deep.mlp import MLPClassifier, MLPRegressor
 from twofold.deep.pixelcnn import PixelCNN
 from twofold.deep.sample_quality import frechet_distance, sample_score
 from twofold.deep.vae import VAE
-from twofold.deep.vaegan import VAEGAN
 
 __all__ = [
     "DLGM",

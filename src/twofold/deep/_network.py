@@ -23,8 +23,7 @@ from twofold.core.numerics.moments import column_moments
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import seed_of
 from twofold.core.types import Seed, Table
-from twofold.deep._optimizers import SOLVERS
-from twofold.deep._train import SCHEDULES, Player, State, choose_device, limit_threads, seed_torch, train
+from twofold.deep._train import SCHEDULES, SOLVERS, Player, State, choose_device, limit_threads, seed_torch, train
 
 Shape = tuple[int, int, int]  # of an image in the network: channels, height, width
 ROWS = 1024  # rows that go through a network at once when nothing is learned

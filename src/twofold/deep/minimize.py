@@ -17,7 +17,7 @@ from torch import Tensor
 
 from twofold.core.checks import InputError
 from twofold.core.params import Interval, StrOptions, check_parameters
-from twofold.deep._optimizers import Optimizer
+from twofold.deep._train import Optimizer
 
 CONSTRAINTS: dict = {
     "optimizer": [StrOptions({"sgd", "momentum", "nesterov", "adagrad", "adam"})],

@@ -28,9 +28,8 @@ from twofold.core.estimator import fitting
 from twofold.core.params import Interval, Options, StrOptions
 from twofold.core.types import Table, Weights
 from twofold.deep._network import Standard, build_dense, check_layer_sizes, find_varying
-from twofold.deep._optimizers import SOLVERS
 from twofold.deep._supervised import Classifier, Supervised, count_columns
-from twofold.deep._train import MAX_EVALUATIONS, NO_WEIGHTS, PreviousFit, State
+from twofold.deep._train import MAX_EVALUATIONS, NO_WEIGHTS, SOLVERS, PreviousFit, State
 
 LAST_LAYER_FACTOR = 0.1  # of the usual first weights of the last layer, when it predicts standardized numbers
 

@@ -21,7 +21,7 @@ from twofold.core.params import StrOptions
 from twofold.deep._network import ACTIVATIONS, build_dense, init_weights
 from twofold.deep._variational import Coder, Posterior, Variational, count_numbers, read_posterior
 
-HIDDEN = {"dense": (500, 500), "convolutional": (32, 64)}
+CODER_SIZES = {"dense": (500, 500), "convolutional": (32, 64)}
 
 
 class DenseCoder(Coder):
@@ -29,7 +29,7 @@ class DenseCoder(Coder):
 
     def __init__(self, model: Any):
         super().__init__(model)
-        hidden, d, k = model._choose_hidden_sizes(HIDDEN), math.prod(self.shape), self.n_codes
+        hidden, d, k = model._choose_hidden_sizes(CODER_SIZES), math.prod(self.shape), self.n_codes
         self.encoder = build_dense([d, *hidden, count_numbers(self.covariance, k)], model.activation)
         self.decoder = build_dense([k, *hidden[::-1], d], model.activation)
         init_weights(self.encoder[-1], "identity")
@@ -50,7 +50,7 @@ class ConvolutionalCoder(Coder):
         act, (c, h, w) = ACTIVATIONS[model.activation], self.shape
         down: list[nn.Module] = []
         up: list[nn.Module] = []
-        for i, (a, b) in enumerate(pairwise([c, *model._choose_hidden_sizes(HIDDEN)])):
+        for i, (a, b) in enumerate(pairwise([c, *model._choose_hidden_sizes(CODER_SIZES)])):
             # (a,h,w) -> (b,⌈h/2⌉,⌈w/2⌉), and back to an even or odd size as it was
             down += [nn.Conv2d(a, b, 3, stride=2, padding=1), act()]
             back = nn.ConvTranspose2d(b, a, 3, stride=2, padding=1, output_padding=(1 - h % 2, 1 - w % 2))
