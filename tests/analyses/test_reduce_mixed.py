@@ -170,6 +170,15 @@ def test_levels_that_are_rare_count_together():
     assert "nest = others" in names and not any("odd" in name for name in names)
 
 
+@pytest.mark.parametrize("method", ["fa", "bayesian", "fisher"])
+def test_models_with_a_noise_get_columns_that_do_not_follow_from_each_other(method):
+    frame = birds(300)
+    answer = analyses.reduce(frame, method=method, label="eats_fish" if method == "fisher" else None)
+    X = answer.model.inverse_transform(answer.scores) if method == "fa" else None
+    assert len([name for name in answer.names if name.startswith("species = ")]) == 2
+    assert answer.k < len(answer.names) and (X is None or np.isfinite(X).all())
+
+
 # ---- dates -------------------------------------------------------------------------------------------------------
 
 

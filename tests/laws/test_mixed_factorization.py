@@ -102,15 +102,26 @@ def slopes(X, M, h=1e-6):
     return out
 
 
+def row_costs(model, X, U):
+    """Return what these codes cost, by the definition: without the penalty of the components."""
+    loss = (cell_losses(X, U @ model.components_ + model.intercept_) * model.scales_).sum()
+    return loss + model._choices()[1].values(U).sum()
+
+
+def find_units(model, X):
+    """Return the standard deviations of the columns of numbers (D,), in which a scaled model penalizes Z; else 1."""
+    numbers = np.isin(OWNERS, [0, 2, 5]) & model.scale
+    return np.where(numbers, np.nanstd(X, axis=0)[OWNERS], 1.0)
+
+
 def objective(model, X, U):
     """Return what the fitted components and these codes cost, by the definition."""
-    _, left, right = model._choices()
-    loss = (cell_losses(X, U @ model.components_ + model.intercept_) * model.scales_).sum()
+    right = model._choices()[2]
     first = np.unique(OWNERS, return_index=True)[1]
     once = np.ones(len(OWNERS), bool)
     once[OWNERS == 1] = False
     once[first[1]] = True  # the equal columns of ordered levels count once
-    return loss + left.values(U).sum() + right.values(model.components_[:, once]).sum()
+    return row_costs(model, X, U) + right.values((model.components_ / find_units(model, X))[:, once]).sum()
 
 
 def fit(X, left=Ridge(0.3), right=Ridge(0.5), k=2, sample_weight=None, **params):  # noqa: B008
@@ -135,11 +146,7 @@ def test_the_objective_never_rises_and_is_what_it_says(left, right, scale, share
     assert np.ptp(model.components_[:, OWNERS == 1], axis=1).max() == 0
     if not isinstance(left, KSparse | UnitNorm):  # of those, the best code need not be found
         assert objective(model, X, codes) <= path[-1] * (1 + 1e-9)
-        assert -model.score(X) * len(X) == pytest.approx(
-            objective(model, X, codes)
-            - objective(model, np.full(X.shape, np.nan), 0 * codes)
-            + left.values(0 * codes).sum()
-        )
+        assert -model.score(X) * len(X) == pytest.approx(row_costs(model, X, codes))
 
 
 @pytest.mark.parametrize("scale", [False, True])
@@ -153,8 +160,9 @@ def test_the_end_is_stationary(scale, share):
     ordered = OWNERS == 1
     size = np.abs(S).max()
     np.testing.assert_allclose(S @ Z.T + 0.3 * U, 0, atol=2e-3 * size * np.abs(Z).max())
-    pull = U.T @ S
-    np.testing.assert_allclose((pull + 0.5 * Z)[:, ~ordered], 0, atol=5e-3 * size * np.abs(U).max())
+    pull, units = U.T @ S, find_units(model, X)
+    at_rest = pull * units + 0.5 * Z / units
+    np.testing.assert_allclose(at_rest[:, ~ordered], 0, atol=5e-3 * (size * units * np.abs(U).max()).max())
     np.testing.assert_allclose(
         pull[:, ordered].sum(axis=1) + 0.5 * Z[:, ordered][:, 0], 0, atol=5e-3 * size * np.abs(U).max()
     )
@@ -263,10 +271,15 @@ def test_units_of_columns_do_not_matter_with_scales():
     Y[:, 0], Y[:, 5] = 1000 * X[:, 0] + 7, 0.01 * X[:, 5]
     start = np.random.default_rng(0).normal(size=(2, len(OWNERS)))
     sizes = np.where(OWNERS == 0, 1000.0, np.where(OWNERS == 5, 0.01, 1.0))
-    one = fit(X, right=Free(), scale=True, init=start, tol=0.0, max_iter=20)
-    other = fit(Y, right=Free(), scale=True, init=start * sizes, tol=0.0, max_iter=20)
-    np.testing.assert_allclose(other.history_["objective"], one.history_["objective"], rtol=1e-7)
-    np.testing.assert_allclose(other.transform(Y), one.transform(X), rtol=1e-3, atol=1e-5)
+    for right in (Free(), Ridge(0.5), L1(0.3), UnitNorm()):
+        kept = [loss for loss in KINDS if not isinstance(loss, Ordinal)]
+        here = OWNERS != 1
+        columns = [j for j in range(8) if j != 1]
+        made = {"left": Ridge(0.3), "right": right, "intercept": True, "scale": True, "tol": 0.0, "max_iter": 20}
+        one = Factorization(2, loss=kept, init=start[:, here], **made).fit(X[:, columns])
+        other = Factorization(2, loss=kept, init=(start * sizes)[:, here], **made).fit(Y[:, columns])
+        np.testing.assert_allclose(other.history_["objective"], one.history_["objective"], rtol=1e-7)
+        np.testing.assert_allclose(other.transform(Y[:, columns]), one.transform(X[:, columns]), rtol=1e-3, atol=1e-5)
 
 
 def test_a_constant_column_and_an_unknown_one_are_survived():

@@ -48,6 +48,7 @@ class Problem:
     plain: bool  # squared error, every cell known and of the same weight
     shift: np.ndarray  # (d,) subtracted from every row before anything else, in the data's precision
     scales: np.ndarray | None = None  # (d,) what the losses of the columns are multiplied by
+    units: np.ndarray | None = None  # (D,) in which the right constraint sees the columns of Z
     steps: int = 10
 
     @cached_property
@@ -81,9 +82,17 @@ class Problem:
         np.add.at(total, self.heads, values)
         return total[self.heads]
 
+    def in_units(self, V: np.ndarray) -> np.ndarray:
+        """Z (D,k) as the right constraint sees it."""
+        F = V[:, : self.k]
+        return F if self.units is None else F / self.units[:, None]
+
+    def from_units(self, F: np.ndarray) -> np.ndarray:
+        return F if self.units is None else F * self.units[:, None]
+
     def right_penalties(self, V: np.ndarray) -> np.ndarray:
         """The penalty of each column of Z (D,), for a constraint that is elementwise; tied columns count once."""
-        each = self.right.values(V[:, : self.k])
+        each = self.right.values(self.in_units(V))
         return each if self.heads is None else np.where(self.heads == np.arange(len(each)), each, 0)
 
     def split(self, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -73,12 +73,15 @@ def make_sweep(data: Data) -> Callable[[Rows, np.ndarray], tuple[Rows, np.ndarra
 
 def update_columns(V: np.ndarray, s: Sums, p: Problem) -> np.ndarray:
     """Better columns for their parabolas: Z given μ, then μ given Z."""
-    k, F = p.k, V[:, : p.k].astype(np.float64)
+    k, F = p.k, p.in_units(V.astype(np.float64))
     B = s.B[:, :k]
     if V.shape[1] > k:
         B = B - s.H[..., :k, k] * V[:, k:]
     H, B = p.tie(s.H[..., :k, :k]), p.tie(B)
+    if p.units is not None:
+        H, B = H * p.units[:, None, None] ** 2, B * p.units[:, None]
     F = _keep_unused(improve(Parabola(H, B), F, Side(p.right, True), p.steps), F, H, p)
+    F = p.from_units(F)
     if V.shape[1] == k:
         return np.ascontiguousarray(F, dtype=V.dtype)
     own = np.maximum(s.H[..., k, k], np.finfo(np.float64).tiny)
@@ -95,7 +98,7 @@ def _keep_unused(new: np.ndarray, F: np.ndarray, H: np.ndarray, p: Problem) -> n
 
 
 def sum_right_penalty(V: np.ndarray, p: Problem) -> float:
-    return float(p.right.values(V[:, : p.k].T).sum() if p.heads is None else p.right_penalties(V).sum())
+    return float(p.right.values(p.in_units(V).T).sum() if p.heads is None else p.right_penalties(V).sum())
 
 
 def compute_costs(loss: np.ndarray | float, V: np.ndarray, p: Problem) -> np.ndarray:
@@ -149,7 +152,7 @@ def make_extrapolation(p: Problem) -> Callable[[np.ndarray, np.ndarray, float], 
         if p.loss.positive:
             return np.ascontiguousarray(p.right.start(geometric(V, old, beta).T).T)
         new = V + V.dtype.type(beta) * (V - old)
-        new[:, : p.k] = side.prox(new[:, : p.k], none.astype(V.dtype))
+        new[:, : p.k] = p.from_units(side.prox(p.in_units(new), none.astype(V.dtype)))
         return new
 
     return ahead

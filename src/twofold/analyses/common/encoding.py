@@ -147,6 +147,19 @@ class Encoding(NamedTuple):
         matrix = self.encode(X)
         return matrix if allow_nan else np.where(new[:, self.owners], 0.0, matrix)
 
+    def without_references(self) -> Encoding:
+        """The encoding without the commonest level of each category, which follows from the others.
+
+        A model with a noise of its own, or an inverse of the scatter, needs columns that are independent.
+        """
+        dropped = set()
+        for j in range(len(self.columns)):
+            for group in ("level", "weekday"):
+                mine = [i for i in np.flatnonzero(self.owners == j) if self.features[i].part.startswith(group)]
+                if len(mine) > 1:
+                    dropped.add(max(mine, key=lambda i: self.features[i].mean))
+        return self._replace(features=[f for i, f in enumerate(self.features) if i not in dropped])
+
     def as_lists(self) -> list[Any]:
         """What a model file can hold."""
         return [[list(column) for column in map(_as_tuple, self.columns)], [list(feature) for feature in self.features]]
@@ -172,11 +185,15 @@ class Encoded(NamedTuple):
     matrix: np.ndarray  # (n,D)
 
 
-def encode_table(table: Table, scale: bool, without: str | None = None) -> Encoded:
-    """Find the encoding of a table, and encode it; `scale`: divide numbers by their standard deviations."""
+def encode_table(table: Table, scale: bool, without: str | None = None, independent: bool = False) -> Encoded:
+    """Find the encoding of a table, and encode it.
+
+    With `scale` numbers are divided by their standard deviations; with `independent` no column follows from others.
+    """
     X, columns = table.coded()
     used = [j for j, column in enumerate(columns) if column.name != without]
     encoding = find_encoding(X[:, used], [columns[j] for j in used], scale)
+    encoding = encoding.without_references() if independent else encoding
     names = [column.name for column in columns]
     coded = X[:, [names.index(column.name) for column in encoding.columns]]
     return Encoded(encoding, coded, encoding.encode(coded))

@@ -264,7 +264,7 @@ def reduce(
         table, y = (table, None) if label is None else split_label(table, label)
     notes = table.notes
     if method == "glrm" or is_mixed(table, label):
-        encoded = encode_columns(table, scale, label)
+        encoded = encode_columns(table, scale, label, method in ("bayesian", "fa", "fisher"))
         X, names = encoded.matrix, encoded.encoding.names
         standardized, blanks = scale is not False, int(np.isnan(encoded.cells).sum())
         n, d = X.shape
@@ -315,12 +315,12 @@ def check_size(k: Any, n: int, d: int, table: Table) -> None:
         raise InputError(f"{k} components: {table.source} has {n} rows and {d} number columns, so at most {min(n, d)}.")
 
 
-def encode_columns(table: Table, scale: bool | None, label: str | None) -> Encoded:
+def encode_columns(table: Table, scale: bool | None, label: str | None, independent: bool) -> Encoded:
     """A table of several kinds of columns as numbers; one in which nothing varies is refused."""
     if not isinstance(table.numbers, np.ndarray):
         why = "too large for memory" if isinstance(table.numbers, Path) else "sparse"
         raise InputError(f"⟨method=glrm⟩: {table.source} is {why}. PCA takes it as it is: leave ⟨method⟩ out.")
-    encoded = encode_table(table, scale is not False, label)
+    encoded = encode_table(table, scale is not False, label, independent)
     if len(encoded.cells) < 2:
         raise InputError(f"{table.source} has one row; at least two are needed to see how rows differ.")
     if not encoded.encoding.features:
