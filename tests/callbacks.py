@@ -5,6 +5,18 @@ class Crash(Exception):
     """The end of a fit that a callback breaks off."""
 
 
+class Quiet:
+    """The hooks a callback must have, doing nothing."""
+
+    def setup(self, estimator, context): ...
+
+    def teardown(self, estimator, context): ...
+
+    def on_fit_task_begin(self, estimator, context): ...
+
+    def on_fit_task_end(self, estimator, context): ...
+
+
 class Recorder:
     """Writes down every hook and objective; asks to stop after some sweeps, or crashes."""
 

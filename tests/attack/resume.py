@@ -16,6 +16,7 @@ import numpy as np
 
 import twofold
 from tests.attack.child import run
+from tests.callbacks import Quiet
 from tests.contract.helpers import differences
 from tests.contract.registry import MODELS, swept, table, with_holes
 
@@ -25,14 +26,8 @@ WORDS = ("SkipGram", "GloVe")
 SECONDS_BETWEEN_KILLS = 0.01  # seconds a sweep takes at least, so that most kills meet a fit in the middle
 
 
-class Slow:
+class Slow(Quiet):
     """A callback that takes its time."""
-
-    def setup(self, estimator: Any, context: Any) -> None: ...
-
-    def teardown(self, estimator: Any, context: Any) -> None: ...
-
-    def on_fit_task_begin(self, estimator: Any, context: Any) -> None: ...
 
     def on_fit_task_end(self, estimator: Any, context: Any) -> None:
         time.sleep(SECONDS_BETWEEN_KILLS)

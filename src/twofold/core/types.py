@@ -42,9 +42,7 @@ class Lazy(Protocol):
 
 
 PathLike: TypeAlias = str | os.PathLike[str]
-Documents: TypeAlias = (
-    Iterable[str] | Iterable[Iterable[str]] | PathLike
-)  # documents, or their tokens, or a file of them
+Documents: TypeAlias = Iterable[str] | Iterable[Iterable[str]] | PathLike  # or their tokens, or a file of them
 Table: TypeAlias = "npt.ArrayLike | Sparse | Frame | Lazy | PathLike | Blocks"  # X, as a caller may give it: (n,d)
 Matrix: TypeAlias = npt.ArrayLike | Sparse  # in memory
 Block: TypeAlias = Any  # some rows of X, as a kernel sees them: a C-contiguous ndarray or a SciPy csr_array

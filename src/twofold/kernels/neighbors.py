@@ -34,9 +34,7 @@ def accumulate_products(a, b, indices, r, g, Bptr, Bind, Br, Bg, sums, touched):
                 n_lines += 1
             sums[line, 0] += grt * grs
             sums[line, 1] += grrt * gs
-            sums[line, 2] += gt * (
-                grs * rs
-            )  # bracketed so that the sums of two lines have the same bits in both orders
+            sums[line, 2] += gt * (grs * rs)  # in this order two lines have sums of the same bits both ways
             sums[line, 3] += gt * gs
     return n_lines
 
@@ -66,7 +64,7 @@ def select_strongest(n_lines, touched, score, max_lines):
         weakest = np.partition(strength, n_lines - max_lines)[n_lines - max_lines]
         room = (
             max_lines - (strength > weakest).sum()
-        )  # for lines exactly as strong as the last; the first places are taken
+        )  # for lines exactly as strong as the last, the first places of them
         last = np.sort(touched[:n_lines][strength == weakest])[room - 1]
         kept = 0
         for t in range(n_lines):

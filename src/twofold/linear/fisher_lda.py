@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -27,16 +27,6 @@ from twofold.core.numerics.moments import moments
 from twofold.core.params import Interval
 from twofold.core.types import Table, Weights
 from twofold.linalg import fix_signs, project_centered
-
-
-class State(NamedTuple):
-    """Directions, and the class centers along them."""
-
-    Z: np.ndarray  # (k,d)
-    mean: np.ndarray  # (d,)
-    centers: np.ndarray  # (classes,k)
-    log_prior: np.ndarray  # (classes,)
-    ratios: np.ndarray  # (k,) between- over within-class variance
 
 
 class FisherLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, ClassDensity):
@@ -99,7 +89,7 @@ class FisherLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMix
         blocks, w, classes, labels = self._read_classes(X, y, sample_weight)
         engine = engine_for(blocks)
 
-        def sweep(state: Any, t: int) -> loop.Sweep:
+        def sweep(_: Any, t: int) -> loop.Sweep:
             total = moments(engine, blocks, w)
             if not np.isfinite(total.scatter).all():
                 self._refuse(blocks)
@@ -107,26 +97,18 @@ class FisherLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMix
                 class_sums, blocks, blocks.rows(labels), blocks.rows(w), engine.broadcast((len(classes), total.mean))
             )
             weights, sums = engine.reduce(add, step)
-            state = self._find_directions(total, weights, sums, classes)
-            return loop.Sweep(state, -float(state.ratios.sum()), done=True)
+            arrays, separation = self._find_directions(total, weights, sums, classes)
+            fitted = {name: array.astype(blocks.dtype) for name, array in arrays.items()}
+            return loop.Sweep({"classes_": classes, **fitted}, -separation, done=True)
 
-        def describe(s: State) -> dict:
-            kind = blocks.dtype
-            return {
-                "classes_": classes,
-                "components_": s.Z.astype(kind),
-                "mean_": s.mean.astype(kind),
-                "means_": s.centers.astype(kind),
-                "priors_": np.exp(s.log_prior).astype(kind),
-                "explained_variance_ratio_": (s.ratios / max(s.ratios.sum(), 1e-300)).astype(kind),
-            }
-
-        empty = State(*(np.zeros(0) for _ in State._fields))
         sign = partial(fingerprint, blocks, w, labels)
-        loop.run(self, sweep, empty, max_iter=1, tol=0.0, fitted=describe, X=X, y=y, fingerprint=sign)
+        loop.run(self, sweep, {}, max_iter=1, tol=0.0, fitted=dict, X=X, y=y, fingerprint=sign)
         return self
 
-    def _find_directions(self, total: Any, weights: np.ndarray, sums: np.ndarray, classes: np.ndarray) -> State:
+    def _find_directions(
+        self, total: Any, weights: np.ndarray, sums: np.ndarray, classes: np.ndarray
+    ) -> tuple[dict[str, np.ndarray], float]:
+        """The fitted arrays, and the total separation: between- over within-class variance along all directions."""
         d = len(total.mean)
         counted = weights > 0
         if counted.sum() < 2:
@@ -151,7 +133,14 @@ class FisherLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMix
         k = min(int(self.n_components or most), len(s))
         Z = (white @ axes[:k].T).T
         Z = Z * fix_signs(Z)[:, None]
-        return State(Z, total.mean, offsets @ Z.T, safe_log(weights / weights.sum()), s[:k] ** 2)
+        ratios = s[:k] ** 2
+        return {
+            "components_": Z,
+            "mean_": total.mean,
+            "means_": offsets @ Z.T,
+            "priors_": np.exp(safe_log(weights / weights.sum())),
+            "explained_variance_ratio_": ratios / max(ratios.sum(), 1e-300),
+        }, float(ratios.sum())
 
     @property
     def _n_features_out(self) -> int:

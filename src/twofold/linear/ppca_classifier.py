@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -27,15 +27,6 @@ from twofold.core.seeds import seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.linear._linear_gaussian import log_density
 from twofold.linear.ppca import PPCA
-
-
-class State(NamedTuple):
-    """A mean, loadings and noise for each class."""
-
-    means: np.ndarray  # (classes,d)
-    loadings: np.ndarray  # (classes,d,k)
-    noise: np.ndarray  # (classes,)
-    log_prior: np.ndarray  # (classes,)
 
 
 class PPCAClassifier(ClassifierMixin, ClassDensity):
@@ -105,7 +96,7 @@ class PPCAClassifier(ClassifierMixin, ClassDensity):
         level = columns.level(blocks.dtype)
         seed = seed_of(self.random_state)
 
-        def sweep(state: Any, t: int) -> loop.Sweep:
+        def sweep(_: Any, t: int) -> loop.Sweep:
             rows = [labels == c for c in range(len(classes))]
             with loop.quietly():
                 found = [self._density(blocks.where(r), None if w is None else w[r], level, seed) for r in rows]
@@ -113,24 +104,20 @@ class PPCAClassifier(ClassifierMixin, ClassDensity):
             log_prior = safe_log(totals / totals.sum())
             k = max(f[1].shape[1] for f in found)
             loadings = np.stack([np.pad(f[1], ((0, 0), (0, k - f[1].shape[1]))) for f in found])
-            state = State(np.stack([f[0] for f in found]), loadings, np.array([f[2] for f in found]), log_prior)
+            arrays = {
+                "priors_": np.exp(log_prior),
+                "means_": np.stack([f[0] for f in found]),
+                "loadings_": loadings,
+                "noise_variance_": np.array([f[2] for f in found]),
+            }
+            fitted = {name: array.astype(blocks.dtype) for name, array in arrays.items()}
             fits = np.array([f[3] for f in found])
             objective = -float(totals @ (fits + log_prior) / totals.sum())
-            return loop.Sweep(state, objective, done=True, converged=all(f[4] for f in found))
+            converged = all(f[4] for f in found)
+            return loop.Sweep({"classes_": classes, **fitted}, objective, done=True, converged=converged)
 
-        def describe(s: State) -> dict:
-            kind = blocks.dtype
-            return {
-                "classes_": classes,
-                "priors_": np.exp(s.log_prior).astype(kind),
-                "means_": s.means.astype(kind),
-                "loadings_": s.loadings.astype(kind),
-                "noise_variance_": s.noise.astype(kind),
-            }
-
-        empty = State(*(np.zeros(0) for _ in State._fields))
         sign = partial(fingerprint, blocks, w, labels)
-        loop.run(self, sweep, empty, max_iter=1, tol=0.0, fitted=describe, X=X, y=y, fingerprint=sign)
+        loop.run(self, sweep, {}, max_iter=1, tol=0.0, fitted=dict, X=X, y=y, fingerprint=sign)
         return self
 
     def _density(self, blocks: Any, w: np.ndarray | None, level: float, seed: int) -> tuple:

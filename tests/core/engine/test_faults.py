@@ -18,6 +18,7 @@ from sklearn.base import clone
 
 import twofold
 from tests.attack.disk import fill, mount
+from tests.callbacks import Quiet
 from tests.conftest import start_processes
 from tests.contract.helpers import differences
 
@@ -86,15 +87,11 @@ def lazy():
     return da.from_array(X, chunks=(200, 8))
 
 
-class At:
+class At(Quiet):
     """Do something at the beginning of a sweep."""
 
     def __init__(self, sweep, do):
         self.sweep, self.do, self.seen, self.done = sweep, do, 0, False
-
-    def setup(self, estimator, context): ...
-
-    def teardown(self, estimator, context): ...
 
     def on_fit_task_begin(self, estimator, context):
         if context.parent is not None:
@@ -102,8 +99,6 @@ class At:
             if self.seen == self.sweep:
                 self.do()
                 self.done = True
-
-    def on_fit_task_end(self, estimator, context): ...
 
 
 def disturb(name, do, sweep=4, data=None):
@@ -141,9 +136,7 @@ KILLED = [*((name, 0) for name in MODELS if name != "NMF"), ("KMeans", 2**18)]
 def test_a_worker_killed_in_a_sweep(client, name, part, monkeypatch):
     from twofold.core.engine import dask as engine
 
-    monkeypatch.setattr(
-        engine, "INLINE_BYTES", part
-    )  # 0: states are tasks, and what blocks keep stays with the workers
+    monkeypatch.setattr(engine, "INLINE_BYTES", part)  # 0: states are tasks, what blocks keep stays with the workers
     killers = []
     assert not differences(fit_expected(name), disturb(name, lambda: kill_in_sweep(client, killers)))
     killers[0].join()
