@@ -301,16 +301,9 @@ class LatentGaussian(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMix
         return history.gain()
 
     def _run_loop(self, data: Data, sweep: Callable[[Any, int], loop.Sweep], start: Any, seed: int, X: Any) -> None:
-        loop.run(
-            self,
-            sweep,
-            start,
-            fitted=lambda theta: self._attributes(theta, data.blocks.dtype, data.spread),
-            X=X,
-            fingerprint=partial(fingerprint, data.blocks, data.w),
-            seed=seed,
-            moved=self._relative_change,
-        )
+        fitted = partial(self._attributes, dtype=data.blocks.dtype, spread=data.spread)
+        sign, moved = partial(fingerprint, data.blocks, data.w), self._relative_change
+        loop.run(self, sweep, start, fitted=fitted, X=X, fingerprint=sign, seed=seed, moved=moved)
 
     def _update(self, s: Any, theta: Any, data: Data) -> loop.Sweep:
         raise NotImplementedError

@@ -158,15 +158,8 @@ class LinearAutoencoder(Reorderable, ClassNamePrefixFeaturesOutMixin, Transforme
             return loop.Sweep(new, new.loss, {"step": new.step}, done=new is state)
 
         principal = spectrum(blocks, k, w=w, seed=seed)
-        loop.run(
-            self,
-            sweep,
-            start,
-            fitted=lambda s: _attributes(s, mean, principal.axes, blocks.dtype),
-            X=X,
-            fingerprint=partial(fingerprint, blocks, w),
-            seed=seed,
-        )
+        fitted = partial(_attributes, mean=mean, axes=principal.axes, dtype=blocks.dtype)
+        loop.run(self, sweep, start, fitted=fitted, X=X, fingerprint=partial(fingerprint, blocks, w), seed=seed)
         return self
 
     @property

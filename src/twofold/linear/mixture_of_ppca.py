@@ -142,16 +142,9 @@ class MixtureOfPPCA(Reorderable, Imputer, MixtureDensity):
 
         seed = seed_of(self.random_state)
         start = self._start(blocks, w, columns, k, level, seed)
-        loop.run(
-            self,
-            sweep,
-            start,
-            fitted=lambda s: _attributes(s, blocks.dtype),
-            X=X,
-            fingerprint=partial(fingerprint, blocks, w),
-            seed=seed,
-            moved=History.remaining_change,
-        )
+        fitted, sign = partial(_attributes, dtype=blocks.dtype), partial(fingerprint, blocks, w)
+        moved = History.remaining_change
+        loop.run(self, sweep, start, fitted=fitted, X=X, fingerprint=sign, seed=seed, moved=moved)
         thin = self.weights_ * columns.rows < k + 1
         if thin.any():
             warnings.warn(

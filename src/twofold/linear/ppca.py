@@ -136,17 +136,9 @@ class PPCA(SizedBySpectrum, LatentGaussian):
             return loop.Sweep(theta, _objective(theta), done=True)
 
         start = Theta(data.columns.mean, np.zeros((data.blocks.shape[1], k)), data.columns.variance)
-        fitted = lambda theta: self._attributes(theta, data.blocks.dtype, data.spread)  # noqa: E731
-        loop.run(
-            self,
-            sweep,
-            start,
-            max_iter=1,
-            tol=0.0,
-            fitted=fitted,
-            X=X,
-            fingerprint=partial(fingerprint, data.blocks, data.w),
-        )
+        fitted = partial(self._attributes, dtype=data.blocks.dtype, spread=data.spread)
+        sign = partial(fingerprint, data.blocks, data.w)
+        loop.run(self, sweep, start, max_iter=1, tol=0.0, fitted=fitted, X=X, fingerprint=sign)
 
     def _update(self, s: Any, theta: Theta, data: Data) -> loop.Sweep:
         W, shift, left, weight = regress(s)
