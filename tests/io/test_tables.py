@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from twofold.analyses.common.tables import as_table
 from twofold.core.checks import InputError
 from twofold.io.tables.columns import BLANKS, to_numbers
 from twofold.io.tables.delimited import read_delimited
@@ -450,3 +451,83 @@ def test_every_cell_that_is_no_number_is_listed(put):
     put("t.csv", "x,y\n" + "".join(f"{cell},{i}\n" for i, cell in enumerate(rows)))
     message = refusal("t.csv")
     assert message.startswith('t.csv, line 5, column "x": "about 4" is not a number, nor are "5 or 6".')
+
+
+def odd(frame):
+    """The notes on a table in memory."""
+    return as_table(frame).notes
+
+
+def measured(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    return pl.DataFrame({"x": rng.normal(size=n), "y": rng.normal(50, 9, n), "kind": rng.choice(list("abc"), n)})
+
+
+def test_an_ordinary_table_is_not_odd():
+    notes = odd(measured())
+    assert len(notes) == 2 and notes[0].startswith("numbers:") and "set aside" in notes[1]
+
+
+@pytest.mark.parametrize(("code", "share"), [(-999.0, 0.02), (9999.0, 0.02), (-99.0, 0.01), (0.0, 0.05)])
+def test_a_code_in_one_column_is_said(code, share):
+    frame = measured()
+    holes = np.arange(300) < max(2, share * 300)
+    found = frame.with_columns(y=np.where(holes, code, frame["y"]))
+    assert any(f"{code:g} stands in" in note and '"y"' in note for note in odd(found))
+    assert not any("stands in" in note for note in odd(frame.with_columns(y=pl.col("y") - 40)))
+
+
+def test_copied_rows_are_counted_where_chance_does_not_make_them():
+    frame = measured()
+    assert "7 rows are copies of others" in odd(pl.concat([frame, frame[:7]]))
+    assert "1 row is a copy of another one" in odd(pl.concat([frame, frame[:1]]))
+    few = pl.DataFrame({"a": [1, 2, 3] * 20, "b": list("xy") * 30})
+    assert not any("cop" in note for note in odd(few))
+
+
+def test_columns_that_tell_the_same_as_another_are_said():
+    frame = measured().with_columns(
+        fahrenheit=pl.col("x") * 1.8 + 32,
+        copy=pl.col("y"),
+        name=pl.col("kind").replace_strict({"a": "gamma", "b": "beta", "c": "alpha"}),
+        turned=-pl.col("y"),
+        near=pl.col("x") + pl.int_range(300) * 1e-5,
+    )
+    note = next(note for note in odd(frame) if "same as" in note)
+    for words in ('"fahrenheit" says the same as "x"', '"copy" is a copy of "y"', '"name" says the same as "kind"'):
+        assert words in note
+    assert '"turned" says the same as "y"' in note and '"near"' not in note
+
+
+def test_columns_of_few_values_that_dominate_are_said():
+    rng = np.random.default_rng(1)
+    flags = {f"q{i}": rng.integers(0, 2, 300) for i in range(6)}
+    assert "6 of 8 columns hold a few values only, and outweigh the numbers" in odd(
+        measured().drop("kind").with_columns(**{name: pl.Series(values) for name, values in flags.items()})
+    )
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_lines_above_the_header_are_left_out_and_said(put, delimiter):
+    body = "name,x,y\nu,1.5,2\nv,3,4\nw,4,6\n"
+    for title in ("Report 2024\n", "Report 2024,,\n", "Report 2024\n\nby: the office\n"):
+        table = read_table(put("t.csv", (title + body).replace(",", delimiter)))
+        assert table.columns == ["x", "y"] and table.numbers.tolist() == [[1.5, 2], [3, 4], [4, 6]]
+        assert any("above the header" in note and "Report 2024" in note for note in table.notes)
+    message = refusal(put("t.csv", ("Report\n" + body + "z,oops\n").replace(",", delimiter)))
+    assert "t.csv, line 6" in message
+
+
+def test_empty_columns_at_the_end_are_left_out_as_spreadsheets_write_them(put):
+    for text in ("a;b;;;\n1;2;;;\n3;4;;;\n", "a\tb\t\n1\t2\n3\t4\n", "a\tb\t\n1\t2\t\n3\t4\t"):
+        table = read_table(put("t.csv", text))
+        assert table.columns == ["a", "b"] and table.numbers.tolist() == [[1, 2], [3, 4]]
+        assert sum("empty field at the end" in note for note in table.notes) == 1
+
+
+def test_title_rows_of_workbooks_are_left_out(folder):
+    rows = [["Sales 2024", None, None], [None, None, None], ["city", "x", "y"], ["Bonn", 1, 2.5], ["Ulm", 3, 4.5]]
+    workbook("t.xlsx", first=[*rows, ["Aarau", 5, -60]])
+    table = read_table("t.xlsx")
+    assert table.columns == ["x", "y"] and table.ids.to_list() == ["Bonn", "Ulm", "Aarau"]
+    assert any('above the header is left out: "Sales 2024"' in note for note in table.notes)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -240,8 +241,11 @@ def tails_of(
         values = [look[j].write_sd(sure[i, j]) if blank[i, j] else nothing for j in look]
         lead = text.delimiter if line not in ended else ""
         yield int(line), lead + text.delimiter.join(values)
-    first = next(record for record in records(text) if record.fields and record.end > record.fields[0][0])
-    if first.line < piece.lines[0]:  # there is a header
+    begin = int(piece.lines[0])
+    above = takewhile(lambda record: record.line < begin, records(text))
+    filled = [record for record in above if record.fields and record.end > record.fields[0][0]]
+    if filled:  # there is a header, and titles may stand above it
+        first = filled[-1]
         quotes = text.data[first.fields[-1][0] : first.fields[-1][0] + 1] == b'"'
         names = sure_names(source, [columns[j] for j in look])
         lead = text.delimiter if first.line not in ended else ""

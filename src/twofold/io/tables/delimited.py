@@ -17,9 +17,10 @@ import polars as pl
 from twofold.core.checks import InputError
 from twofold.io.encoding import decode
 from twofold.io.tables.columns import BLANKS
-from twofold.io.tables.table import Piece, unique_names
+from twofold.io.tables.table import Piece, quote_names, unique_names
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+MAX_TITLES = 20  # lines above the header
 MAX_COLUMNS = 500_000  # beyond, a frame of columns takes minutes
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
@@ -49,10 +50,12 @@ def tabulate(
     frame: pl.DataFrame, lines: np.ndarray, widths: np.ndarray, name: str, delimiter: str, notes: list[str]
 ) -> Piece:
     """Records of text cells as named columns: the first record is the header unless it holds numbers alone."""
-    last = frame.to_series(-1)
-    if frame.width > 1 < frame.height and last.null_count() == frame.height and (widths[1:] == frame.width).all():
-        notes.append(f"{name}: the empty field at the end of every line is left out")
+    frame, lines, widths = leave_out_titles(frame, lines, widths, name, notes)
+    before = frame.width
+    while frame.width > 1 < frame.height and has_empty_end(frame, widths):
         frame, widths = frame[:, :-1], np.minimum(widths, frame.width - 1)
+    if frame.width < before:
+        notes.append(f"{name}: the empty field at the end of every line is left out")
     first = [cell or "" for cell in frame.row(0)]
     comma = delimiter == ";"
     if all(is_number(cell, comma) or cell.strip().lower() in BLANKS for cell in first):
@@ -65,6 +68,37 @@ def tabulate(
     if frame.height == 0:
         raise InputError(f"{name} has a header and no rows below it. Give a table with at least two rows.")
     return Piece(frame.rename(dict(zip(frame.columns, names, strict=True))), name, lines, comma, notes, delimiter)
+
+
+def has_empty_end(frame: pl.DataFrame, widths: np.ndarray) -> bool:
+    """Tell whether every line but the header, or the header alone, ends in a delimiter."""
+    w = frame.width
+    if frame.to_series(-1).null_count() < frame.height:
+        return False
+    return bool((widths[1:] == w).all() or (widths[0] == w and (widths[1:] == w - 1).all()))
+
+
+def leave_out_titles(
+    frame: pl.DataFrame, lines: np.ndarray, widths: np.ndarray, name: str, notes: list[str]
+) -> tuple[pl.DataFrame, np.ndarray, np.ndarray]:
+    """Leave out lines above the header, such as the name of a report: few of their cells are filled."""
+    head = frame.head(MAX_TITLES + 1)
+    filled = head.select(pl.sum_horizontal(pl.all().is_not_null())).to_series().to_numpy()
+    titles = int(np.argmax(filled > max(1, frame.width // 3)))
+    text = [[cell for cell in row if cell] for row in head.head(titles + 1).iter_rows()]
+    if titles == 0 or frame.height < titles + 3 or any(is_number(cell) for cell in text[titles]):
+        return frame, lines, widths
+    if titles == 1 and (widths[1:] == widths[0] + 1).all() and not has_numbers_below(frame.slice(2)):
+        return frame, lines, widths  # R writes no name above its row names
+    said = "line above the header is" if titles == 1 else "lines above the header are"
+    notes.append(f"{name}: {titles} {said} left out: {quote_names([' '.join(row) for row in text[:titles]], 3)}")
+    return frame.slice(titles), lines[titles:], widths[titles:]
+
+
+def has_numbers_below(frame: pl.DataFrame) -> bool:
+    """Tell whether the first column holds numbers."""
+    known = frame.to_series(0).drop_nulls().head(MAX_TITLES)
+    return len(known) > 0 and all(is_number(cell) for cell in known)
 
 
 def find_delimiter(text: bytes) -> tuple[bytes, str]:

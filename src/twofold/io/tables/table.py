@@ -21,7 +21,7 @@ import polars as pl
 import scipy.sparse as sp
 
 from twofold.core.checks import InputError
-from twofold.core.spelling import did_you_mean
+from twofold.core.spelling import did_you_mean, spell_parameters
 from twofold.io.tables.columns import (
     BLANKS,
     MISSING_WORDS,
@@ -37,6 +37,7 @@ from twofold.io.tables.columns import (
     read_form,
     to_numbers,
 )
+from twofold.io.tables.odd import say_odd
 from twofold.io.tables.roles import (
     CODED,
     LOOKED_AT,
@@ -212,7 +213,7 @@ def assemble(
     typed = flat(pl.DataFrame([one.series for one in read.values()]))
     notes += say_roles(schema, names)
     aside = say_aside(schema, typed, [*numbers, names])
-    notes += aside + say_sentinels(numbers)
+    notes += aside + say_sentinels(numbers) + [spell_parameters(note) for note in say_odd(schema, typed)]
     matrix = np.column_stack(list(numbers.values())) if numbers else np.empty((frame.height, 0))
     ids = typed[names] if names is not None else None
     table = Table(matrix, list(numbers), ids, typed.select(others), notes, source, forms, schema, typed, aside)
