@@ -22,7 +22,7 @@ from typing import Annotated, Any
 from cyclopts import App, CycloptsError, Parameter
 
 import twofold
-from twofold.cli.options import protect_dash, spell_option
+from twofold.cli.options import DASH, protect_dash, spell_option
 from twofold.core.spelling import parameters_spelled_by
 
 ANALYSES = (
@@ -30,6 +30,7 @@ ANALYSES = (
     "generate", "apply",
 )  # fmt: skip
 OTHERS = ("words", "inspect", "tour", "lab")
+LOOK = "look"  # stands before the file where no verb does
 ABOUT = (
     "Find the hidden structure in tables, ratings, text, words, signals and images. Every verb works on your own file "
     "without options."
@@ -47,7 +48,7 @@ def summarize(verb: str) -> str:
 
 def load(verb: str) -> Any:
     """The function that does the work of a verb."""
-    if verb in OTHERS:
+    if verb in (*OTHERS, LOOK):
         return getattr(importlib.import_module(f"twofold.cli.verbs.{verb}"), verb)
     from twofold import analyses
     from twofold.cli.command import make_command
@@ -64,13 +65,17 @@ def make_app(verb: str | None) -> App:
     }
     app = App(
         name="twofold", help=ABOUT, version=f"twofold {twofold.__version__}", version_flags=("--version",),
-        help_epilogue="twofold VERB --help shows what a verb takes.", usage="twofold VERB INPUT [OPTIONS]", **style,
+        help_epilogue="twofold VERB --help shows what a verb takes, twofold FILE what is in a file.",
+        usage="twofold VERB INPUT [OPTIONS]", **style,
     )  # fmt: skip
     for name in (*ANALYSES, *OTHERS):
         if name == verb:
             app.command(load(name), name=name, **style)
         else:
             app.command(App(name=name, help=summarize(name), **style))
+
+    if verb == LOOK:
+        app.command(load(LOOK), name=LOOK, show=False, **style)
 
     @app.meta.default
     def launch(
@@ -92,6 +97,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     tokens = [protect_dash(token) for token in (sys.argv[1:] if argv is None else argv)]
     verb = next((token for token in tokens if token in (*ANALYSES, *OTHERS)), None)
     code = 0
+    if verb is None and tokens and names_file(tokens[0]):
+        verb, tokens = LOOK, [LOOK, *tokens]
     try:
         with ended_by_signals(), parameters_spelled_by(spell_option):
             run = make_app(verb).meta
@@ -108,6 +115,12 @@ def main(argv: Sequence[str] | None = None) -> None:
 
             print(printable(message), file=sys.stderr)
     sys.exit(code)
+
+
+def names_file(token: str) -> bool:
+    """Tell whether the first word is no verb but a file, a folder, a pattern or standard input."""
+    path = Path(token.partition("::")[0])
+    return token == DASH or (token[:1] != "-" and (path.exists() or bool(path.suffix) or len(path.parts) > 1))
 
 
 class Terminated(KeyboardInterrupt):

@@ -48,6 +48,8 @@ BESIDE = ("time", "date", "stamp", "year", "name", "title", "genre", "categor", 
 ROLES = ("user", "item", "rating")
 FILLED = 0.9  # share of all pairs from which on a rating of 0 fills a gap and is no answer
 OTHERS = (*SQLITE, *ELSEWHERE, *EXCEL, *PARQUET, *JSONL, *arrays.ENDINGS)
+ONE_ROW = "A table with one row a person is for twofold cluster, reduce or complete."
+MIN_SINGLE_ROWS = 3  # from which one row a user is a table of something else
 MEMORY = "the ratings"  # what messages call ratings that are in no file
 
 
@@ -162,6 +164,17 @@ def feedback(own: Ratings) -> Ratings:
     return replace(own, **kept, refused=refused, rating=None, columns=own.columns | {"rating": None}, notes=[note])
 
 
+def check_repeats(own: Ratings) -> Ratings:
+    """Refuse ratings of which every user has one: nothing tells what the same people like."""
+    if len(own.user) >= MIN_SINGLE_ROWS and own.user.n_unique() == len(own.user) and not own.matrix:
+        column = own.columns["user"]
+        raise InputError(
+            f'{own.source}: every user in "{column}" has one row, so nothing tells which items go together. {ONE_ROW} '
+            "⟨user_column⟩ and ⟨item_column⟩ name other columns."
+        )
+    return own
+
+
 # --- which column is which ----------------------------------------------------------------------------------
 
 
@@ -220,7 +233,7 @@ def check_ids(frame: pl.DataFrame, roles: dict[str, str | None], given: dict[str
             raise InputError(
                 f'{source}: column "{column}" would be the {role}s, but holds fractions such as {odd[0]:g}, and its '
                 f"{frame.width} columns are no matrix of ratings on one scale. Give rows of user, item and rating, and "
-                "name these columns with ⟨user_column⟩, ⟨item_column⟩ and ⟨rating_column⟩."
+                f"name these columns with ⟨user_column⟩, ⟨item_column⟩ and ⟨rating_column⟩. {ONE_ROW}"
             )
 
 

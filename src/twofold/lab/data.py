@@ -17,6 +17,7 @@ import numpy as np
 
 from twofold.core.checks import InputError
 from twofold.examples import EXAMPLES
+from twofold.io.kinds import find_kind
 from twofold.lab.script import PART_NAMES, Script
 
 if TYPE_CHECKING:  # it starts threads, which do not outlive the fork of a job
@@ -24,7 +25,6 @@ if TYPE_CHECKING:  # it starts threads, which do not outlive the fork of a job
 
 KINDS = ("table", "ratings", "text", "picture", "pictures", "signal")
 ROWS = 20  # shown first
-MIN_PROSE_LETTERS = 40  # the mean length of the texts in a column of prose
 MAX_CLASSES = 20  # values of a column that gives the class of each row
 MAX_SIDE_PIXELS = 640  # of a picture
 MAX_FILLED_CELLS = 2_000_000  # of a sparse table that is filled up with zeros
@@ -194,64 +194,6 @@ def read(path: str, name: str, id: str, kind: str | None = None) -> Data:
     parts["notes"] = [note.replace(path, name) for note in parts.get("notes", ())]
     code = script.text.replace("FILE", literal(name), 1).strip()
     return Data(id, name, kind, "; ".join(parts["notes"]), code, **find_parts(script), **parts)
-
-
-def find_kind(path: str) -> str:
-    """Guess the kind of data in a file."""
-    from twofold.io import image_sets, images, recordings
-    from twofold.io.tables import arrays
-    from twofold.io.tables.read import SQLITE, kind
-
-    ending = kind(path)
-    if ending in (*images.ENDINGS, ".gif"):
-        return "picture"
-    if ending in recordings.SOUND:
-        return "signal"
-    if ending in arrays.ENDINGS:
-        return kind_of_array(path, ending)
-    if "idx3" in ending or "idx3" in Path(path).name:
-        return "pictures"
-    from twofold.io.documents import PROSE
-
-    if ending in PROSE or ending in image_sets.SEEN:
-        return "text"
-    return "table" if ending in SQLITE else kind_of_table(path)
-
-
-def kind_of_array(path: str, ending: str) -> str:
-    from twofold.io.tables.arrays import check_npz
-
-    try:
-        if ending == ".npz":
-            shapes = check_npz(path)
-            three = any(len(shapes[name]) == 3 for name in shapes)
-            return "pictures" if three else "table"
-        shape = np.load(path, mmap_mode="r", allow_pickle=False).shape if ending == ".npy" else (0, 0)
-    except (ValueError, OSError, EOFError, KeyError):
-        return "table"  # its reader says what is wrong
-    return {1: "signal", 3: "pictures"}.get(len(shape), "table")
-
-
-def kind_of_table(path: str) -> str:
-    """Guess by the columns: users and items are ratings, long texts are texts, all else is a table."""
-    import polars as pl
-
-    from twofold.io.ratings import find_named_roles
-    from twofold.io.tables.read import read_one
-    from twofold.io.tables.table import Piece
-
-    piece = read_one(path)
-    if not isinstance(piece, Piece):
-        return "table"
-    roles = find_named_roles(piece.frame.columns)
-    if roles["user"] is not None and roles["item"] is not None:
-        return "ratings"
-    for column in piece.frame.iter_columns():
-        if column.dtype == pl.String:
-            lengths = column.head(1000).str.len_chars().drop_nulls().to_numpy()
-            if len(lengths) and lengths.mean() > MIN_PROSE_LETTERS:
-                return "text"
-    return "table"
 
 
 def literal(name: str) -> str:

@@ -22,6 +22,7 @@ from twofold.io.tables.read import read_table
 from twofold.io.tables.roles import Column
 from twofold.io.tables.table import Piece, Table, assemble, quote_names, unique_names
 
+MIN_DOMINANT_SHARE = 0.9  # of the variance
 COARSE = 0.25  # steps of a column, in standard deviations, from which its values are few
 BLUR = 0.7  # steps; from 0.5 on, two neighbouring values make one hill, and no longer two
 
@@ -175,11 +176,14 @@ def spread(X: Any, of_constant: float = 1.0) -> np.ndarray:
 
 def choose_scale(wish: bool | None, X: Any, table: Table) -> bool:
     """Whether to divide columns by their spreads: if named ones differ more than tenfold, unless told."""
-    if wish is not None:
-        return wish
+    if wish:
+        return True
     s = spread(X, np.nan)
     high, low = int(np.nanargmax(s)), int(np.nanargmin(s))
-    if s[high] <= 10 * s[low]:
+    share = s[high] ** 2 / np.nansum(s**2)
+    if (wish is False or not table.named) and share > MIN_DOMINANT_SHARE and np.isfinite(s).sum() > 2:
+        table.notes.append(f"{quote_names([table.columns[high]])} alone has {share:.0%} of the variance")
+    if wish is False or s[high] <= 10 * s[low]:
         return False
     if sp.issparse(X) or not table.named:
         table.notes.append("columns without names share a unit, so are not standardized (⟨scale=True⟩ does)")

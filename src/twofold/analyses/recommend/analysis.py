@@ -239,9 +239,9 @@ def as_ratings_or_model(data: Any, roles: dict[str, str | None], missing: Sequen
         if type(model).__name__ != "Recommender":
             raise InputError(f"{path} holds a {type(model).__name__}. Give a Recommender, or a file of ratings.")
         return Fitted(model, path)
-    from twofold.io.ratings import read_ratings
+    from twofold.io.ratings import check_repeats, read_ratings
 
-    return read_ratings(data, **roles, missing=missing)
+    return check_repeats(read_ratings(data, **roles, missing=missing))
 
 
 def as_names(

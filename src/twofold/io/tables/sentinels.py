@@ -14,8 +14,9 @@ SHARE = 0.005  # of the cells of a column, at least
 COLUMNS = 2  # at least, where the number might be measured: one column may have it for other reasons
 GAP = 0.5  # to the nearest other number, in ranges of the others, at least
 CLEAR_GAP = 2.0  # the same where one column is enough
-ZERO_GAP = 0.25  # from 0 to the smallest other number
+ZERO_GAP, MIN_STEPS = 0.25, 3  # from 0 to the smallest other number: in ranges, and in steps of the others
 MIN_CELLS = 2
+MAX_SHARE = 0.5  # of the known cells of one column
 
 
 def find_sentinels(numbers: Mapping[str, np.ndarray]) -> dict[float, list[str]]:
@@ -47,6 +48,7 @@ class Gap(NamedTuple):
     size: float  # in ranges of the others
     share: float  # of the known cells that have it
     low: float  # the smallest other number
+    step: float  # the range of the others by their number of values
 
 
 def gap_to_others(values: np.ndarray, code: float) -> Gap | None:
@@ -54,17 +56,22 @@ def gap_to_others(values: np.ndarray, code: float) -> Gap | None:
     known = values[~np.isnan(values)]
     own = known == code
     count = int(own.sum())
-    if count < MIN_CELLS or 2 * count > len(known):
+    if count < MIN_CELLS or count == len(known):
         return None
     others = known[~own]
     low, high = float(others.min()), float(others.max())
-    return Gap(max(low - code, code - high) / (high - low), count / len(known), low) if high > low else None
+    if not high > low:
+        return None
+    step = (high - low) / (len(np.unique(others)) - 1)
+    return Gap(max(low - code, code - high) / (high - low), count / len(known), low, step)
 
 
 def is_clear(gap: Gap, code: float) -> bool:
     """Tell whether one column is enough to suspect a code."""
+    if gap.share > MAX_SHARE:
+        return False
     if code == 0:
-        return gap.low > 0 and gap.size > ZERO_GAP
+        return gap.low > MIN_STEPS * gap.step and gap.size > ZERO_GAP
     return gap.size > CLEAR_GAP or (code < 0 <= gap.low)
 
 

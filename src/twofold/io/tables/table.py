@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -552,15 +551,6 @@ def check_finite(column: pl.Series, values: np.ndarray, pieces: list[Piece]) -> 
 
 def remedy(cell: str, column: str) -> str:
     return f"Use ⟨missing={cell}⟩ to treat it as a blank, or drop the column with ⟨drop={column}⟩."
-
-
-def shell(name: str) -> str:
-    """A column name as it must be typed on a command line."""
-    return name if re.fullmatch(r"[\w.+-]+", name) else quote(name)
-
-
-def quote(text: str) -> str:
-    return f'"{text}"' if not re.search(r'["$`\\!]', text) else shlex.quote(text)
 
 
 def is_key(column: pl.Series) -> bool:
