@@ -9,13 +9,13 @@ from scipy.linalg import subspace_angles
 from twofold import PCA, Autoencoder, InputError
 
 
-def squared_error(X, Y):
+def measure_error(X, Y):
     return float(((X - Y) ** 2).sum(axis=1).mean())
 
 
 def by_pca(train, test, k):
     model = PCA(k).fit(train)
-    return squared_error(test, model.inverse_transform(model.transform(test)))
+    return measure_error(test, model.inverse_transform(model.transform(test)))
 
 
 def test_linear_layers_find_the_subspace_of_pca():
@@ -27,7 +27,7 @@ def test_linear_layers_find_the_subspace_of_pca():
     weights = model.weights_["decoder.0.weight"]
     angle = subspace_angles(weights.astype(float), PCA(3).fit(X).components_.T).max()
     assert np.degrees(angle) < 2
-    assert squared_error(X, model.reconstruct(X)) < 1.02 * by_pca(X, X, 3)
+    assert measure_error(X, model.reconstruct(X)) < 1.02 * by_pca(X, X, 3)
 
 
 @pytest.mark.parametrize("output", ["identity", "logistic"])
@@ -40,7 +40,7 @@ def test_a_column_that_never_varied_is_neither_coded_nor_forgotten(digits, outpu
     stray = X + 100 * still
     np.testing.assert_array_equal(model.transform(stray), model.transform(X))
     np.testing.assert_array_equal(model.reconstruct(stray)[:, still], X[:, still])
-    assert math.isclose(model.score(X), -squared_error(X, model.reconstruct(X)), rel_tol=1e-4)
+    assert math.isclose(model.score(X), -measure_error(X, model.reconstruct(X)), rel_tol=1e-4)
 
 
 def test_layers_that_bend_beat_pca_on_held_out_digits(digits):
@@ -58,8 +58,8 @@ def test_a_denoising_one_takes_noise_away(digits):
     options = {"hidden_layer_sizes": (256,), "learning_rate_init": 3e-3, "max_iter": 20, "random_state": 0}
     plain = Autoencoder(48, **options).fit(train)
     model = Autoencoder(48, noise=1.0, **options).fit(train)
-    assert squared_error(test, model.reconstruct(noisy)) < 0.5 * squared_error(test, noisy)
-    assert squared_error(test, model.reconstruct(noisy)) < squared_error(test, plain.reconstruct(noisy))
+    assert measure_error(test, model.reconstruct(noisy)) < 0.5 * measure_error(test, noisy)
+    assert measure_error(test, model.reconstruct(noisy)) < measure_error(test, plain.reconstruct(noisy))
 
 
 def test_a_sigmoid_stays_between_black_and_white(digits):
@@ -88,7 +88,7 @@ def test_a_scale_taken_into_the_layers_changes_no_code():
 
 
 def test_a_held_out_score_hides_what_it_scores():
-    """Two dimensions in six: a code of five numbers describes rows better, and foretells hidden numbers worse."""
+    """Two dimensions in six: a code of five numbers describes rows better, and predicts hidden numbers worse."""
     rng = np.random.default_rng(0)
     X = 4 * rng.normal(size=(300, 2)) @ np.linalg.qr(rng.normal(size=(6, 2)))[0].T + rng.normal(size=(300, 6))
     options = {"hidden_layer_sizes": (), "activation": "identity", "learning_rate_init": 0.02, "max_iter": 60}

@@ -13,7 +13,7 @@ QUICK = {"learning_rate_init": 5e-3, "batch_size": 32, "max_iter": 5, "random_st
 
 
 @pytest.fixture(scope="module")
-def fitted(digits, labels):
+def digits_network(digits, labels):
     X, y = digits.reshape(-1, 8, 8), labels
     return CNNClassifier((16, 32), **{**QUICK, "max_iter": 8}).fit(X[:1200], y[:1200])
 
@@ -60,11 +60,11 @@ def test_the_network_is_its_formula():
     np.testing.assert_allclose(model.decision_function(X), expected, atol=1e-5)
 
 
-def test_it_reads_digits_better_than_logistic_regression(digits, labels, fitted):
+def test_it_reads_digits_better_than_logistic_regression(digits, labels, digits_network):
     X, y = digits.reshape(-1, 8, 8), labels
     line = LogisticRegression(max_iter=100).fit(X[:1200].reshape(1200, -1) / 16, y[:1200])
-    assert fitted.score(X[1200:], y[1200:]) > line.score(X[1200:].reshape(-1, 64) / 16, y[1200:]) + 0.01
-    assert fitted.history_["objective"][-1] < 0.3 * fitted.history_["objective"][0]
+    assert digits_network.score(X[1200:], y[1200:]) > line.score(X[1200:].reshape(-1, 64) / 16, y[1200:]) + 0.01
+    assert digits_network.history_["objective"][-1] < 0.3 * digits_network.history_["objective"][0]
 
 
 def test_two_classes_that_no_single_pixel_tells_apart(bars):
@@ -111,9 +111,9 @@ def test_the_objective_is_the_cross_entropy(bars):
     assert model.history_["objective"][0] == pytest.approx(expected, rel=1e-5)
 
 
-def test_a_convolution_layer_correlates_and_what_is_shifted_comes_out_shifted(fitted):
+def test_a_convolution_layer_correlates_and_what_is_shifted_comes_out_shifted(digits_network):
     """Σ K(u) a(i + u); away from the border, the layer of a shifted picture is the shifted layer of the picture."""
-    layer, picture = fitted.module_.layers[0], torch.zeros(1, 1, 12, 12)
+    layer, picture = digits_network.module_.layers[0], torch.zeros(1, 1, 12, 12)
     picture[0, 0, 3:6, 2:6] = torch.rand(3, 4, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         out, moved = layer(picture)[0], layer(torch.roll(picture, (3, 4), dims=(2, 3)))[0]

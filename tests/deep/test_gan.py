@@ -65,7 +65,7 @@ def test_r1_is_the_squared_slope_of_the_log_odds():
     critic = Critic((1, 2, 2), [8], "dense", spectral=False)
     x, fake = torch.rand(5, 1, 2, 2), torch.rand(5, 1, 2, 2)
     with_it, without = (critic_loss(critic, x, [fake], w)[0].item() for w in (3.0, 0.0))
-    slopes = [torch.autograd.functional.jacobian(lambda one: critic(one[None])[0], one) for one in x]
+    slopes = [torch.autograd.functional.jacobian(lambda image: critic(image[None])[0], image) for image in x]
     expected = 1.5 * torch.stack([s.square().sum() for s in slopes]).mean().item()
     assert with_it - without == pytest.approx(expected, rel=1e-4)
 

@@ -1,4 +1,4 @@
-"""Laws of PixelCNN: who sees whom, likelihoods that sum to one, draws without waste, and what is learned."""
+"""Laws of PixelCNN: what a pixel sees, likelihoods that sum to one, draws without waste, and what is learned."""
 
 from itertools import product
 

@@ -226,7 +226,7 @@ def test_a_torch_without_the_private_way_is_used_by_the_documented_one(missing, 
 
 
 def test_a_private_way_that_gives_something_else_is_not_taken(monkeypatch):
-    wrong = staticmethod(lambda loss, one, parameters: [torch.zeros_like(p) for p in parameters])
+    wrong = staticmethod(lambda loss, start, parameters: [torch.zeros_like(p) for p in parameters])
     monkeypatch.setattr(_torch_shim.Private, "gradients", wrong)
     assert _torch_shim.choose_way() is _torch_shim.Documented
 

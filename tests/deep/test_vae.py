@@ -23,7 +23,7 @@ MODELS = {
 
 
 @pytest.fixture(scope="module", params=MODELS)
-def drawn(request, binary):
+def coder(request, binary):
     return MODELS[request.param]().fit(binary[0])
 
 
@@ -68,23 +68,23 @@ def test_noise_enters_at_every_layer(binary):
 # ---- the bound and the likelihood ----------------------------------------------------------------------------------
 
 
-def test_the_likelihood_is_never_below_the_bound(drawn, binary):
+def test_the_likelihood_is_never_below_the_bound(coder, binary):
     X = binary[1][:200]
-    bound, likelihood = drawn.elbo(X, 64, random_state=1), drawn.log_likelihood(X, 64, random_state=1)
+    bound, likelihood = coder.elbo(X, 64, random_state=1), coder.log_likelihood(X, 64, random_state=1)
     assert (likelihood >= bound).all() and likelihood.mean() > bound.mean() + 0.1
-    np.testing.assert_allclose(drawn.elbo(X, 1), drawn.log_likelihood(X, 1))
-    assert drawn.log_likelihood(X, 4).mean() < drawn.log_likelihood(X, 256).mean()
+    np.testing.assert_allclose(coder.elbo(X, 1), coder.log_likelihood(X, 1))
+    assert coder.log_likelihood(X, 4).mean() < coder.log_likelihood(X, 256).mean()
 
 
-def test_the_bound_is_the_objective_of_the_training(drawn, binary):
+def test_the_bound_is_the_objective_of_the_training(coder, binary):
     """On average over draws: closed-form divergence there, weights of draws here."""
-    history = drawn.history_
+    history = coder.history_
     last = history["reconstruction"][-1] + history["kl"][-1]
     assert history["objective"][-1] == pytest.approx(last)
     assert history["objective"][0] < history["reconstruction"][0] + 0.5 * history["kl"][0]  # the warm-up
-    assert drawn.elbo(binary[0]).mean() == pytest.approx(-last, abs=0.4)
-    if getattr(drawn, "covariance", "diagonal") == "diagonal":  # else the numbers are dependent
-        assert drawn.latent_kl_.sum() == pytest.approx(history["kl"][-1], rel=0.1)
+    assert coder.elbo(binary[0]).mean() == pytest.approx(-last, abs=0.4)
+    if getattr(coder, "covariance", "diagonal") == "diagonal":  # else the numbers are dependent
+        assert coder.latent_kl_.sum() == pytest.approx(history["kl"][-1], rel=0.1)
 
 
 def test_importance_sampling_finds_the_known_likelihood_of_a_linear_model(linear):
@@ -118,38 +118,38 @@ def test_densities_are_on_the_scale_of_the_data(parts):
 @pytest.mark.parametrize("noise", ["shared", "pixel", 2.5])
 def test_the_noise_is_what_pictures_leave(parts, noise):
     model = VAE(output="gaussian", noise=noise, **{**SMALL, "max_iter": 8}).fit(parts[0])
-    drawn = model.sample(3000, random_state=0, noise=True) - model.sample(3000, random_state=0)
+    noise_drawn = model.sample(3000, random_state=0, noise=True) - model.sample(3000, random_state=0)
     if noise == 2.5:
-        assert drawn.std() == pytest.approx(2.5, rel=0.02)
+        assert noise_drawn.std() == pytest.approx(2.5, rel=0.02)
         return
     left = (parts[0] - model.reconstruct(parts[0])) ** 2  # below what draws of the code leave
-    found = drawn.var(axis=0)
+    found = noise_drawn.var(axis=0)
     assert 0.9 * left.mean() < found.mean() < 1.5 * left.mean()
     assert (np.corrcoef(left.mean(axis=0), found)[0, 1] > 0.9) == (noise == "pixel")
 
 
-def test_a_row_has_the_same_value_in_any_company(drawn, binary):
+def test_a_row_has_the_same_value_in_any_company(coder, binary):
     X = binary[1][:50]
-    np.testing.assert_allclose(drawn.elbo(X[::-1])[::-1], drawn.elbo(X), rtol=1e-5)
-    np.testing.assert_allclose(drawn.log_likelihood(X[7:9], 20), drawn.log_likelihood(X, 20)[7:9], rtol=1e-5)
-    assert not np.allclose(drawn.elbo(X, random_state=1), drawn.elbo(X, random_state=2), rtol=1e-5)
+    np.testing.assert_allclose(coder.elbo(X[::-1])[::-1], coder.elbo(X), rtol=1e-5)
+    np.testing.assert_allclose(coder.log_likelihood(X[7:9], 20), coder.log_likelihood(X, 20)[7:9], rtol=1e-5)
+    assert not np.allclose(coder.elbo(X, random_state=1), coder.elbo(X, random_state=2), rtol=1e-5)
 
 
 # ---- what they learn -----------------------------------------------------------------------------------------------
 
 
-def test_the_likelihood_beats_independent_pixels(drawn, binary):
+def test_the_likelihood_beats_independent_pixels(coder, binary):
     train, test = binary
     p = (train.sum(axis=0) + 0.5) / (len(train) + 1)
     independent = (test * np.log(p) + (1 - test) * np.log(1 - p)).sum(axis=1).mean()
-    assert drawn.score(test) > independent + 2
-    assert drawn.score(test) == pytest.approx(drawn.score_samples(test).mean())
+    assert coder.score(test) > independent + 2
+    assert coder.score(test) == pytest.approx(coder.score_samples(test).mean())
 
 
-def test_samples_look_like_the_data_on_average(drawn, gray, binary, parts):
-    difference = np.abs(drawn.sample(1000, random_state=0).mean(axis=0) - binary[0].mean(axis=0))
+def test_samples_look_like_the_data_on_average(coder, gray, binary, parts):
+    difference = np.abs(coder.sample(1000, random_state=0).mean(axis=0) - binary[0].mean(axis=0))
     assert difference.mean() < 0.06 and difference.max() < 0.25
-    assert set(np.unique(drawn.sample(50, random_state=0, noise=True))) == {0.0, 1.0}
+    assert set(np.unique(coder.sample(50, random_state=0, noise=True))) == {0.0, 1.0}
     pictures = gray.sample(1000, random_state=0)
     difference = np.abs(pictures.mean(axis=0).ravel() - parts[0].mean(axis=0))
     assert pictures.shape == (1000, 8, 8) and difference.mean() < 0.5 and difference.max() < 2
@@ -210,15 +210,15 @@ def test_no_warning_where_the_code_is_used(parts):
 # ---- use -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_walk_begins_and_ends_at_the_reconstructions(gray, drawn, parts, binary):
+def test_a_walk_begins_and_ends_at_the_reconstructions(gray, coder, parts, binary):
     a, b = parts[1][:2].reshape(2, 8, 8)
     walk = gray.interpolate(a, b, 5)
     assert walk.shape == (5, 8, 8)
     np.testing.assert_allclose(walk[[0, -1]], gray.reconstruct(np.stack([a, b])), rtol=1e-4, atol=1e-4)
     middle = gray.inverse_transform(gray.transform(np.stack([a, b])).mean(axis=0, keepdims=True))
     np.testing.assert_allclose(walk[2], middle[0], rtol=1e-4, atol=1e-4)
-    walk = drawn.interpolate(*binary[1][:2], n_steps=3)
-    np.testing.assert_allclose(walk[[0, -1]], drawn.reconstruct(binary[1][:2]), rtol=1e-4, atol=1e-5)
+    walk = coder.interpolate(*binary[1][:2], n_steps=3)
+    np.testing.assert_allclose(walk[[0, -1]], coder.reconstruct(binary[1][:2]), rtol=1e-4, atol=1e-5)
 
 
 def test_a_callback_may_draw_in_the_middle_of_a_fit(parts):
@@ -233,14 +233,14 @@ def test_one_layer_has_the_codes_of_an_autoencoder(binary):
     assert list(model.get_feature_names_out()) == ["dlgm0", "dlgm1", "dlgm2"]
 
 
-def test_what_cannot_be_used_is_said(drawn, binary):
+def test_what_cannot_be_used_is_said(coder, binary):
     X = binary[1][:3]
     with pytest.raises(InputError, match="n_draws=0"):
-        drawn.log_likelihood(X, 0)
+        coder.log_likelihood(X, 0)
     with pytest.raises(InputError, match="n_steps=1"):
-        drawn.interpolate(X[0], X[1], 1)
+        coder.interpolate(X[0], X[1], 1)
     with pytest.raises(InputError, match=r"makes numbers \(n, 12\)"):
-        drawn.inverse_transform(np.zeros((2, 3)))
+        coder.inverse_transform(np.zeros((2, 3)))
     for layers in ({"n_components": ()}, {"hidden_layer_sizes": (3, 4, 5)}):
         with pytest.raises(InputError, match="Give as many of both"):
             DLGM(**{"n_components": (2, 3), **layers}).fit(X)
