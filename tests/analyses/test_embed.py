@@ -26,5 +26,7 @@ def test_faults_are_told_in_words_of_the_command(texts):
         analyses.embed(texts, method="cbow")
     with pytest.raises(InputError, match="PMI has none"):
         analyses.embed(texts, method="pmi", epochs=3)
+    with pytest.raises(InputError, match="text='body': the documents are texts without columns"):
+        analyses.embed(texts, text="body")
     with pytest.raises(InputError, match="n_components=100: there are only 12 words"):
         analyses.embed(texts, method="pmi", n_components=100)

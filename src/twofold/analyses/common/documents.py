@@ -28,17 +28,16 @@ def as_documents(data: Any, text: str | None = None, date: str | None = None, ti
     given = {"text": text, "date": date, "title": title}
     if isinstance(data, pl.DataFrame):
         return from_pieces([Piece(data, "the table")], "the table", given, [])
-    named = next((f"{option[2:]}={name!r}" for option, name in given.items() if name is not None), None)
-    if named:
-        raise InputError(f"{named}: the documents are texts without columns. Leave it out, or give a frame.")
+    for option, column in given.items():
+        if column is not None:
+            raise InputError(f"⟨{option}={column}⟩: the documents are texts without columns. Omit it, or give a frame.")
     if not isinstance(data, Iterable) or sparse.issparse(data):
         raise InputError(f"the documents are a {type(data).__name__}. Give texts; a model of topics takes counts.")
     texts = ["" if one is None else one for one in data]
     wrong = next((i for i, one in enumerate(texts) if not isinstance(one, str)), None)
     if wrong is not None:
-        raise InputError(
-            f"document {wrong} is a {type(texts[wrong]).__name__}, not text. Give texts, or paths of files."
-        )
+        kind = type(texts[wrong]).__name__
+        raise InputError(f"document {wrong} is a {kind}, not text. Give texts, or paths of files.")
     return Documents(texts, pl.Series("row", np.arange(1, len(texts) + 1)), source="the documents")
 
 

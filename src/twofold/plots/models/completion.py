@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -152,7 +153,7 @@ def items_figure(
         figure = new_figure(11, 6.2)
         ax = figure.subplots()
         sizes = 14 + 110 * weights / weights.max()
-        for color, kind in zip(DIGIT_COLORS, kinds, strict=False):
+        for color, kind in zip(cycle(DIGIT_COLORS), kinds, strict=False):
             own = np.array([g == kind for g in groups])
             ax.scatter(at[own, 0], at[own, 1], s=sizes[own], color=color, alpha=0.75, linewidths=0, label=kind)
         label_points(ax, at, names, np.argsort(-weights, kind="stable"), labeled)

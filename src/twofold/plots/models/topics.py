@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from textwrap import shorten
 from typing import Any
 
@@ -55,7 +56,7 @@ def documents_figure(at: np.ndarray, groups: Sequence[str], marked: Mapping[str,
     with style():
         figure = new_figure(11, 5.8)
         ax = figure.subplots()
-        for color, kind in zip(DIGIT_COLORS * (1 + len(kinds) // len(DIGIT_COLORS)), kinds, strict=False):
+        for color, kind in zip(cycle(DIGIT_COLORS), kinds, strict=False):
             own = np.array([group == kind for group in groups])
             ax.scatter(at[own, 0], at[own, 1], s=11, color=color, alpha=0.6, linewidths=0, label=kind, rasterized=True)
         written: list[np.ndarray] = []

@@ -78,3 +78,33 @@ def test_every_section_treats_its_item():
         missing = [one for one in words.split("; ") if text is None or squeeze(one) not in text]
         failures += [f"{item}: {page}#{anchor} lacks {missing}"] if missing else []
     assert failures == []
+
+
+# --- the reference -------------------------------------------------------------------------------------------
+
+REFERENCE = ROOT / "docs" / "reference" / "index.md"
+FAMILIES = "linear clusters completion topics words signals factors metrics linalg datasets"
+
+
+def list_names():
+    """(module, name) of every line of the autosummaries."""
+    module, found = "", []
+    for line in REFERENCE.read_text().splitlines():
+        if at := re.match(r"\.\. currentmodule:: ([\w.]+)", line):
+            module = at[1]
+        elif name := re.fullmatch(r"   ([\w.]+)", line):
+            found.append((module, name[1]))
+    return found
+
+
+def test_what_is_listed_exists():
+    for module, name in list_names():
+        where = importlib.import_module(module)
+        for part in name.split("."):
+            where = getattr(where, part)
+
+
+@pytest.mark.parametrize("family", FAMILIES.split())
+def test_what_is_public_is_listed(family):
+    public = set(importlib.import_module(f"twofold.{family}").__all__)
+    assert not public - {name.split(".")[-1] for _, name in list_names()}
