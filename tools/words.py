@@ -19,23 +19,23 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 MAX_OFFENDERS = {  # may only fall
     "src": {
-        "participle": 90,
-        "vague constant": 41,
-        "docstring without a verb": 107,
-        "argument": 76,
-        "person": 25,
-        "metaphor": 6,
-        "archaic": 31,
-        "option below cli": 4,
+        "participle": 30,
+        "vague constant": 8,
+        "docstring without a verb": 56,
+        "argument": 36,
+        "person": 10,
+        "metaphor": 2,
+        "archaic": 8,
+        "option below cli": 3,
     },
     "tests": {
-        "participle": 38,
-        "vague constant": 2,
-        "docstring without a verb": 8,
-        "argument": 29,
+        "participle": 15,
+        "vague constant": 1,
+        "docstring without a verb": 4,
+        "argument": 22,
         "person": 10,
         "metaphor": 1,
-        "archaic": 4,
+        "archaic": 3,
     },
 }
 NOT_PARTICIPLES = "based|bed|embed|exceed|feed|fixed|indeed|led|need|nested|proceed|red|seed|shared|speed|supervised"
