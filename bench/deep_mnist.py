@@ -23,7 +23,7 @@ from bench.harness import Bar, Contestant, Event, Missing, Row, Timed
 from twofold import PCA
 from twofold.core.seeds import generator
 from twofold.deep import DLGM, GAN, VAE, Autoencoder, CNNClassifier, PixelCNN, frechet_distance
-from twofold.plots.models.deep import grid_png
+from twofold.plots.models.images import grid_png
 
 RESULTS = Path(__file__).parent / "results"
 TRIED = 2_000  # pictures, and three times as many, by which an epoch is timed

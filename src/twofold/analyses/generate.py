@@ -57,7 +57,7 @@ class Samples(Answer):
     @cached_property
     def picture(self) -> bytes:
         """The images in a grid, as the bytes of a PNG file."""
-        from twofold.plots.models.deep import grid_png
+        from twofold.plots.models.images import grid_png
 
         images, shape = self.drawn, getattr(self.model, "image_shape_", (1,))
         if images.ndim == 2 and shape[0] > 1:

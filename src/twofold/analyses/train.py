@@ -177,7 +177,7 @@ class Training(Answer):
 
     def plot(self) -> Figure:
         """The course of the training, beside samples or reconstructions where there are images."""
-        from twofold.plots.models.deep import training_figure
+        from twofold.plots.models.images import training_figure
 
         model, X, y, held = self.model, self.data.X, self.data.y, self.held
         rows: list[tuple[str, np.ndarray]] = []

@@ -219,7 +219,7 @@ class PixelCNNMethod(Method):
         return int(model.n_iter_) + view.X.shape[1]
 
     def figure(self, view: Any, data: Data, model: Any) -> Figure:
-        from twofold.plots.models.deep import training_figure
+        from twofold.plots.models.images import training_figure
 
         return training_figure(model.history_, [("drawn pixel by pixel", view.bytes())], f"{data.name}: {self.title}")
 
