@@ -124,9 +124,8 @@ def step_tile(
     t: Tile, plan: Plan, rates: tuple[float, float], U: np.ndarray, Z: np.ndarray, of_U: np.ndarray, of_Z: np.ndarray
 ) -> float:
     """The steps of one tile, in place: no other tile of the stratum touches its rows and columns."""
-    kind = U.dtype.type
-    fixed = plan.k, kind(plan.mean), kind(plan.unit), *plan.shares, *map(kind, rates)
-    return sgd.sgd_cells(*t, *fixed, U, Z, of_U, of_Z)
+    mean, unit, rate, growth = map(U.dtype.type, (plan.mean, plan.unit, *rates))
+    return sgd.sgd_cells(*t, plan.k, mean, unit, *plan.shares, rate, growth, U, Z, of_U, of_Z)
 
 
 def compute_gradients(side: Side, U: np.ndarray, Z: np.ndarray, plan: Plan) -> tuple[np.ndarray, float]:
