@@ -51,9 +51,9 @@ def best_of_planted(solver):
     return best(solver, plant()[0])
 
 
-def distance(found, true):
+def distance(topics, true):
     """Half the summed difference of matched topics, the worst of them: and the matching."""
-    gap = np.abs(found[:, None] - true[None]).sum(axis=2) / 2
+    gap = np.abs(topics[:, None] - true[None]).sum(axis=2) / 2
     rows, cols = linear_sum_assignment(gap)
     return gap[rows, cols].max(), rows[np.argsort(cols)]
 

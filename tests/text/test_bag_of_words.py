@@ -277,21 +277,21 @@ def test_files_count_like_their_text(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "given_, what",
+    "given_, words",
     [
         (["a text", float("nan")], "document 1"),
         (sparse.csr_array((2, 2)), "Counts go straight to a topic model"),
         ("*.nothing", "matches no file"),
     ],
 )
-def test_what_is_no_document_is_refused(given_, what):
+def test_what_is_no_document_is_refused(given_, words):
     """The contract of word models has what every reader of texts refuses."""
-    with pytest.raises(InputError, match=what):
+    with pytest.raises(InputError, match=words):
         BagOfWords().fit(given_)
 
 
 @pytest.mark.parametrize(
-    "options, what",
+    "options, words",
     [
         ({"min_df": 3}, "min_df=3"),
         ({"min_df": 2, "max_df": 1}, "no word can have both"),
@@ -305,8 +305,8 @@ def test_what_is_no_document_is_refused(given_, what):
         ({"max_df": 1.5}, "max_df"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(options, what):
-    with pytest.raises(ValueError, match=what):
+def test_settings_that_cannot_be_are_refused(options, words):
+    with pytest.raises(ValueError, match=words):
         BagOfWords(**options).fit(["some words", "others"])
 
 

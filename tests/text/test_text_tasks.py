@@ -1,4 +1,4 @@
-"""Texts in files, cut into blocks: the same texts, words and counts, whoever reads the blocks and wherever."""
+"""Texts in files, cut into blocks: the same texts, words and counts, on any machine."""
 
 import gzip
 import json
@@ -118,18 +118,15 @@ def models(path, to=None):
     yield Cooccurrence(vocabulary=["eaa", "aaa", "none"], weighting="flat").fit(path)
 
 
-def same(one, other):
-    if hasattr(one, "indptr"):
-        return all(
-            np.array_equal(getattr(one, part), getattr(other, part))
-            and getattr(one, part).dtype == getattr(other, part).dtype
-            for part in ("data", "indices", "indptr")
-        )
-    return not [found for found in differences(one, other) if "words_per_second" not in found]  # a clock
+def same(a, b):
+    if hasattr(a, "indptr"):
+        pairs = [(getattr(a, part), getattr(b, part)) for part in ("data", "indices", "indptr")]
+        return all(np.array_equal(x, y) and x.dtype == y.dtype for x, y in pairs)
+    return not [found for found in differences(a, b) if "words_per_second" not in found]  # a clock
 
 
 @pytest.fixture(scope="module")
-def expected(folder):
+def get_models(folder):
     made = {}
 
     def get(name):
@@ -142,9 +139,9 @@ def expected(folder):
 
 @pytest.mark.parametrize("name", ["texts", "wrapped.txt", "rows.jsonl", "tables"])
 @pytest.mark.parametrize("workers", [1, 3])
-def test_workers_count_what_one_machine_counts(folder, name, workers, expected, clusters, some_blocks):
+def test_workers_count_what_one_machine_counts(folder, name, workers, get_models, clusters, some_blocks):
     distributed = pytest.importorskip("distributed")
-    wanted = expected(name)
+    wanted = get_models(name)
     with distributed.Client(clusters(workers)):
         for one, other in zip(wanted, models(str(folder / name)), strict=True):
             assert same(one, other), one

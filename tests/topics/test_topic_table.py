@@ -97,7 +97,7 @@ def test_few_equal_and_empty_topics_have_places():
 
 
 @pytest.mark.parametrize(
-    "call, what",
+    "call, words",
     [
         (lambda: topic_table(topics(2, 3), ["a"]), "1 words for topics over 3"),
         (lambda: topic_table(topics(2, 3), list("abc"), top=0), "top=0"),
@@ -108,6 +108,6 @@ def test_few_equal_and_empty_topics_have_places():
         (lambda: topic_map(topics(2, 3), share=[0, 0]), "share"),
     ],
 )
-def test_what_makes_no_sense_is_refused(call, what):
-    with pytest.raises(InputError, match=what):
+def test_what_makes_no_sense_is_refused(call, words):
+    with pytest.raises(InputError, match=words):
         call()

@@ -92,10 +92,10 @@ def test_wide_windows_are_right_to_rounding():
 
 
 @pytest.mark.parametrize("window", [1, 10, 22, 23, 40, 1000])
-@pytest.mark.parametrize("most", [1, 10**6, 10**9])
-def test_no_sum_can_overflow(window, most):
-    weights = module.make_weights(window, True, True, most)
-    assert 0 < 2 * most * sum(weights.table.tolist()) < 2**63
+@pytest.mark.parametrize("max_count", [1, 10**6, 10**9])
+def test_no_sum_can_overflow(window, max_count):
+    weights = module.make_weights(window, True, True, max_count)
+    assert 0 < 2 * max_count * sum(weights.table.tolist()) < 2**63
     errors = [abs(Fraction(w, weights.unit) - Fraction(1, d + 1)) for d, w in enumerate(weights.table.tolist())]
     assert max(errors) == 0 if window <= 22 else max(errors) < 1e-6
 

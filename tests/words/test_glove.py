@@ -19,7 +19,7 @@ QUICK = {"n_components": 3, "min_count": 1, "window": 3, "x_max": 10, "max_iter"
 
 
 @pytest.fixture(scope="module")
-def fitted():
+def glove():
     return GloVe(**QUICK).fit(TEXT)
 
 
@@ -31,23 +31,23 @@ def test_epochs_report_how_far_they_are():
     assert done == sorted(done) and done[-1] == 6 and any("pairs a second" in label for *_, label in reports)
 
 
-def test_the_score_is_minus_the_cost_of_the_pairs(fitted):
-    n = Cooccurrence(vocabulary=fitted.vocabulary_, window=3).fit(TEXT).counts_.toarray().astype(float)
-    model = fitted.row_factors_ @ fitted.components_ + fitted.row_bias_[:, None] + fitted.column_bias_
+def test_the_score_is_minus_the_cost_of_the_pairs(glove):
+    n = Cooccurrence(vocabulary=glove.vocabulary_, window=3).fit(TEXT).counts_.toarray().astype(float)
+    model = glove.row_factors_ @ glove.components_ + glove.row_bias_[:, None] + glove.column_bias_
     i, j = np.nonzero(n)
     cost = 0.5 * np.minimum(1, (n[i, j] / 10) ** 0.75) * (model[i, j] - np.log(n[i, j])) ** 2
-    np.testing.assert_allclose(fitted.score(TEXT), -cost.mean(), rtol=1e-4)
-    np.testing.assert_allclose(fitted.total_, n.sum(), rtol=1e-6)
-    np.testing.assert_array_equal(fitted.vectors_.vectors_, fitted.row_factors_ + fitted.components_.T)
-    np.testing.assert_allclose(fitted.score(2 * TEXT), fitted.score(TEXT), rtol=1e-4)  # twice as long, otherwise alike
+    np.testing.assert_allclose(glove.score(TEXT), -cost.mean(), rtol=1e-4)
+    np.testing.assert_allclose(glove.total_, n.sum(), rtol=1e-6)
+    np.testing.assert_array_equal(glove.vectors_.vectors_, glove.row_factors_ + glove.components_.T)
+    np.testing.assert_allclose(glove.score(2 * TEXT), glove.score(TEXT), rtol=1e-4)  # twice as long, otherwise alike
 
 
-def test_words_it_does_not_know_are_left_out_of_the_score(fitted):
+def test_words_it_does_not_know_are_left_out_of_the_score(glove):
     more = Cooccurrence(min_count=1, window=3).fit(TEXT + ["zebra zebra zebra"] * 5)
     share = more.counts_.sum() / Cooccurrence(min_count=1, window=3).fit(TEXT).counts_.sum()
-    assert np.isfinite(fitted.score(more)) and share > 1
+    assert np.isfinite(glove.score(more)) and share > 1
     with pytest.raises(InputError, match="none of the"):
-        fitted.score(["zebra zebra"] * 5)
+        glove.score(["zebra zebra"] * 5)
 
 
 def test_a_tolerance_ends_it_early():

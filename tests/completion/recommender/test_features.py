@@ -1,4 +1,4 @@
-"""Features of users and items: how they are read, and lists for items nobody rated and people who rated nothing."""
+"""Features of users and items: how they are read, and lists for items without ratings and people without ratings."""
 
 import numpy as np
 import polars as pl
@@ -19,7 +19,7 @@ KINDS = ("crime", "love", "war")
 
 
 def world(seed=0, n=120, d=60, new=12):
-    """People who like one kind of film, films of one kind; the last ones nobody has seen."""
+    """People with a taste for one kind of film, and films of one kind, the last of which have no ratings."""
     rng = np.random.default_rng(seed)
     taste, kind = rng.integers(0, 3, n), rng.integers(0, 3, d)
     liked = taste[:, None] == kind
@@ -124,9 +124,9 @@ def test_features_are_refused_before_anything_is_fitted(features, message, monke
         Recommender().fit(ratings, **given)
 
 
-@pytest.mark.parametrize(("users", "items", "what"), [([7, 7], [1, 2], "user"), ([1, 2], [7, 7], "item")])
-def test_one_user_or_one_item_is_refused(users, items, what):
-    with pytest.raises(InputError, match=f"of one {what}, .*7.*several {what}s"):
+@pytest.mark.parametrize(("users", "items", "role"), [([7, 7], [1, 2], "user"), ([1, 2], [7, 7], "item")])
+def test_one_user_or_one_item_is_refused(users, items, role):
+    with pytest.raises(InputError, match=f"of one {role}, .*7.*several {role}s"):
         Recommender().fit((users, items, [5, 3]))
 
 
@@ -178,14 +178,14 @@ def test_leaving_out_is_what_it_says():
 
 
 @pytest.fixture(scope="module")
-def fitted():
+def films():
     ratings, films, people, taste, kind = world()
     rec = Recommender(EASE(), item="film", random_state=0).fit(ratings, users=people, items=films)
     return rec, taste, kind
 
 
-def test_new_items_join_the_lists_of_those_who_like_their_kind(fitted):
-    rec, taste, kind = fitted
+def test_new_items_join_the_lists_of_those_who_like_their_kind(films):
+    rec, taste, kind = films
     right = total = 0
     for frame in rec.recommend_all(n=8):
         for user, item in frame.filter(pl.col("item") >= 48).select("user", "item").iter_rows():
@@ -195,8 +195,8 @@ def test_new_items_join_the_lists_of_those_who_like_their_kind(fitted):
     assert one["item"].to_list() == both.filter(user=7)["item"].to_list()
 
 
-def test_without_features_lists_are_what_they_were(fitted):
-    rec, *_ = fitted
+def test_without_features_lists_are_what_they_were(films):
+    rec, *_ = films
     plain = Recommender(EASE(), item="film", random_state=0).fit(world()[0])
     with_new = rec.recommend(3, n=60).filter(pl.col("item") < 48)
     without = plain.recommend(3, n=48)
@@ -204,8 +204,8 @@ def test_without_features_lists_are_what_they_were(fitted):
     np.testing.assert_allclose(with_new["score"], without["score"], rtol=1e-5)
 
 
-def test_someone_known_by_features_alone_gets_a_list(fitted):
-    rec, _, kind = fitted
+def test_someone_known_by_features_alone_gets_a_list(films):
+    rec, _, kind = films
     for a, name in enumerate(KINDS):
         of_id, of_dict = rec.recommend(120 + a), rec.recommend_new(features={"fan": name})
         assert of_id["item"].to_list() == of_dict["item"].to_list()
@@ -216,8 +216,8 @@ def test_someone_known_by_features_alone_gets_a_list(fitted):
         Recommender(EASE(), item="film").fit(world()[0]).recommend_new(features={"fan": "war"})
 
 
-def test_reasons_of_a_new_item_are_features(fitted):
-    rec, taste, kind = fitted
+def test_reasons_of_a_new_item_are_features(films):
+    rec, taste, kind = films
     item = 50
     user = int(np.flatnonzero(taste == kind[item])[0])
     reasons = rec.explain(user, item, n=None)
@@ -232,8 +232,8 @@ def test_reasons_of_a_new_item_are_features(fitted):
     assert rec.explain(user, int(rec.items_[0])).columns == ["item", "rating", "share"]
 
 
-def test_features_are_saved_with_the_model(fitted, tmp_path):
-    rec, *_ = fitted
+def test_features_are_saved_with_the_model(films, tmp_path):
+    rec, *_ = films
     rec.save(tmp_path / "films.twofold")
     again = load(tmp_path / "films.twofold")
     assert again.recommend(5).equals(rec.recommend(5))

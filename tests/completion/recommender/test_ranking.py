@@ -31,14 +31,14 @@ def rec():
 
 
 def kinds(n=300, d=40, seed=0):
-    """People of two kinds who see the columns of their kind, all equally often."""
+    """People of two kinds, with the columns of their kind, all equally often."""
     rng = np.random.default_rng(seed)
     chance = np.where(np.arange(n)[:, None] % 2 == np.arange(d) % 2, 0.4, 0.02)
     return sparse.csr_array((rng.random((n, d)) < chance).astype(np.float32))
 
 
 def alike(n=300, d=40, seed=0):
-    """People who see what everyone sees."""
+    """People with one taste: some columns are common, some rare."""
     rng = np.random.default_rng(seed)
     return sparse.csr_array((rng.random((n, d)) < 0.6 / np.arange(1, d + 1) ** 0.7).astype(np.float32))
 

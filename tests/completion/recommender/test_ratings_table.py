@@ -74,12 +74,12 @@ def test_ids_with_leading_zeros_commas_and_quotes_survive_a_file(tmp_path):
     assert rec.items_.tolist() == ["Käse", 'Tea, green "loose"']
 
 
-@pytest.mark.parametrize(("how", "value"), [("mean", 3.0), ("last", 4.0)])
-def test_a_pair_that_occurs_twice(how, value):
+@pytest.mark.parametrize(("duplicates", "value"), [("mean", 3.0), ("last", 4.0)])
+def test_a_pair_that_occurs_twice(duplicates, value):
     rows = [("a", "x", 2), ("b", "y", 1), ("a", "x", 4)]
-    rec = Recommender(Biases(), duplicates=how).fit(rows)
+    rec = Recommender(Biases(), duplicates=duplicates).fit(rows)
     np.testing.assert_array_equal(rec.ratings_.toarray(), [[value, 0], [0, 1]])
-    counts = Recommender(ImplicitALS(1), duplicates=how).fit(rows)
+    counts = Recommender(ImplicitALS(1), duplicates=duplicates).fit(rows)
     assert counts.ratings_[[0]].toarray()[0, 0] == 6
     assert Recommender(ImplicitALS(1)).fit([r[:2] for r in rows]).ratings_[[0]].toarray()[0, 0] == 2
 

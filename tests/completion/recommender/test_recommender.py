@@ -35,7 +35,7 @@ MODELS = {
 
 
 @pytest.fixture(scope="module")
-def fitted():
+def get_model():
     """Each model around the same ratings, fitted once."""
     kept = {}
 
@@ -49,19 +49,19 @@ def fitted():
     return get
 
 
-def seen_by(user):
+def items_of(user):
     return set(RATINGS.filter(user=user)["item"])
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_recommend_is_the_sorted_predictions_without_what_was_seen(name, fitted):
-    rec = fitted(name)
+def test_recommend_is_the_sorted_predictions_without_what_was_seen(name, get_model):
+    rec = get_model(name)
     for user in (0, 7, 33):
         found = rec.recommend(user, n=12)
-        holes = [item for item in rec.items_ if item not in seen_by(user)]
+        holes = [item for item in rec.items_ if item not in items_of(user)]
         scores = rec.ranking_.predict(np.full(40, np.searchsorted(rec.users_, user)), np.arange(40))
         scores = dict(zip(rec.items_, scores, strict=True))
-        assert not set(found["item"]) & seen_by(user)
+        assert not set(found["item"]) & items_of(user)
         assert len(set(found["item"])) == min(12, len(holes))
         best = sorted((scores[item] for item in holes), reverse=True)[:12]
         np.testing.assert_allclose([scores[item] for item in found["item"]], best, rtol=1e-5)
@@ -71,8 +71,8 @@ def test_recommend_is_the_sorted_predictions_without_what_was_seen(name, fitted)
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_all_users_get_what_each_gets(name, fitted, small_blocks):
-    rec = fitted(name)
+def test_all_users_get_what_each_gets(name, get_model, small_blocks):
+    rec = get_model(name)
     frame = pl.concat(list(rec.recommend_all(n=5)))
     assert frame.columns == ["user", "item", "score", *(["rating"] if not rec.implicit_ else [])]
     assert frame["user"].unique(maintain_order=True).to_list() == rec.users_.tolist()
@@ -83,8 +83,8 @@ def test_all_users_get_what_each_gets(name, fitted, small_blocks):
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
-def test_files_hold_what_the_iterator_gives(ending, fitted, tmp_path, small_blocks):
-    rec, path = fitted("als"), tmp_path / f"all.{ending}"
+def test_files_hold_what_the_iterator_gives(ending, get_model, tmp_path, small_blocks):
+    rec, path = get_model("als"), tmp_path / f"all.{ending}"
     assert rec.recommend_all(n=3, path=path) is None
     read = (
         pl.read_parquet(path) if ending == "parquet" else pl.read_csv(path, separator="\t" if ending == "tsv" else ",")
@@ -96,7 +96,7 @@ def test_files_hold_what_the_iterator_gives(ending, fitted, tmp_path, small_bloc
 
 
 def test_the_number_of_threads_changes_no_bit(fitted, small_blocks):
-    rec, frames = fitted("als"), []
+    rec, frames = get_model("als"), []
     for threads in (1, 3):
         with config(threads=threads):
             frames.append(pl.concat(list(rec.recommend_all(n=5))))
@@ -122,8 +122,8 @@ def test_scores_of_all_users_never_exist_together(tmp_path):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_shares_add_up_to_the_prediction_less_that_of_a_newcomer(name, fitted):
-    rec = fitted(name)
+def test_shares_add_up_to_the_prediction_less_that_of_a_newcomer(name, get_model):
+    rec = get_model(name)
     nobody = rec.ranking_.predict(sparse.csr_array((1, len(rec.items_)), dtype=rec.ratings_.dtype))[0]
     for user in (3, 20):
         item = rec.recommend(user, n=1)["item"][0]
@@ -132,7 +132,7 @@ def test_shares_add_up_to_the_prediction_less_that_of_a_newcomer(name, fitted):
         folded = rec.ranking_.predict(rec._rank_values(rec.ratings_[[row]]))[0, col]
         assert shares["share"].sum() == pytest.approx(folded - nobody[col], abs=1e-4)
         assert shares["share"].sum() == pytest.approx(rec.ranking_.predict([row], [col])[0] - nobody[col], abs=2e-3)
-        assert set(shares["item"]) == seen_by(user)
+        assert set(shares["item"]) == items_of(user)
         assert dict(zip(shares["item"], shares["rating"], strict=True)) == dict(
             RATINGS.filter(user=user).select("item", "rating").iter_rows()
         )
@@ -140,11 +140,11 @@ def test_shares_add_up_to_the_prediction_less_that_of_a_newcomer(name, fitted):
         assert top["share"].to_list() == sorted(shares["share"], reverse=True)[:2]
 
 
-def test_joining_shares_are_the_terms_of_a_linear_model(fitted):
+def test_joining_shares_are_the_terms_of_a_linear_model(get_model):
     """The general way of sharing agrees with the exact one where a model adds up cell by cell."""
     from twofold.completion.recommender.explain import _split_by_joining, split_prediction
 
-    rec = fitted("mean")
+    rec = get_model("mean")
     model = Biases(reg=5.0).fit(rec.ratings_)
     x = rec.ratings_[[4]]
     general = _split_by_joining(model, x, 3)
@@ -153,8 +153,8 @@ def test_joining_shares_are_the_terms_of_a_linear_model(fitted):
 
 
 @pytest.mark.parametrize("name", ["als", "svd++", "implicit", "item neighbors", "chosen"])
-def test_a_newcomer_with_a_users_ratings_gets_the_users_list(name, fitted):
-    rec = fitted(name)
+def test_a_newcomer_with_a_users_ratings_gets_the_users_list(name, get_model):
+    rec = get_model(name)
     for user in (5, 41):
         own = dict(RATINGS.filter(user=user).select("item", "rating").iter_rows())
         new, old = rec.recommend_new(own, n=8), rec.recommend(user, n=8)
@@ -162,8 +162,8 @@ def test_a_newcomer_with_a_users_ratings_gets_the_users_list(name, fitted):
         assert len(set(new["item"]) & set(old["item"])) >= 7
 
 
-def test_newcomers_without_known_items_get_what_is_liked_most(fitted):
-    rec = fitted("als")
+def test_newcomers_without_known_items_get_what_is_liked_most(get_model):
+    rec = get_model("als")
     liked = rec.recommend_new({}, n=40)
     bias = rec.baseline_.column_bias_
     assert liked["item"].to_list() == rec.items_[np.argsort(-bias, kind="stable")].tolist()
@@ -202,8 +202,8 @@ def test_predictions_stay_in_the_range_unless_asked():
     np.testing.assert_allclose(np.clip(free, inside.min(), inside.max()), inside)
 
 
-def test_unknown_ids_are_predicted_from_what_is_known(fitted):
-    rec = fitted("als")
+def test_unknown_ids_are_predicted_from_what_is_known(get_model):
+    rec = get_model("als")
     b = rec.baseline_
     item = rec.items_[3]
     got = rec.predict([0, "nobody", 0, "nobody"], [item, item, "no film", "no film"])
@@ -219,8 +219,8 @@ def test_unknown_ids_are_predicted_from_what_is_known(fitted):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_saved_recommender_is_the_same(name, fitted, tmp_path):
-    rec = fitted(name)
+def test_a_saved_recommender_is_the_same(name, get_model, tmp_path):
+    rec = get_model(name)
     rec.save(tmp_path / "r.twofold")
     back = load(tmp_path / "r.twofold")
     assert back.recommend(3).equals(rec.recommend(3))
@@ -243,8 +243,8 @@ def test_parameters_are_stored_and_cloned():
 # ---- refusals ------------------------------------------------------------------------------------------------------
 
 
-def test_unknown_ids_are_refused_with_close_ones(fitted):
-    rec = fitted("als")
+def test_unknown_ids_are_refused_with_close_ones(get_model):
+    rec = get_model("als")
     with pytest.raises(InputError, match=r"user 61 .* 57, 58, 59"):
         rec.recommend(61)
     film = rec.items_[5]
@@ -266,9 +266,9 @@ def test_unknown_ids_are_refused_with_close_ones(fitted):
         (lambda rec: rec.predict([1, 2, 3], ["a", "b"]), "3 users and 2 items"),
     ],
 )
-def test_refused_questions(call, words, fitted):
+def test_refused_questions(call, words, get_model):
     with pytest.raises(InputError, match=words):
-        call(fitted("als"))
+        call(get_model("als"))
 
 
 def test_a_model_of_another_kind_is_refused():
