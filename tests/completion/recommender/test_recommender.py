@@ -95,7 +95,7 @@ def test_files_hold_what_the_iterator_gives(ending, get_model, tmp_path, small_b
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
 
-def test_the_number_of_threads_changes_no_bit(fitted, small_blocks):
+def test_the_number_of_threads_changes_no_bit(get_model, small_blocks):
     rec, frames = get_model("als"), []
     for threads in (1, 3):
         with config(threads=threads):

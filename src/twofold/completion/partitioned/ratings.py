@@ -139,7 +139,7 @@ class PartitionedRatings:
 
     # ---- making ----------------------------------------------------------------------------------------------------
 
-    def _make(self, *given: Any) -> None:
+    def _make(self, *reading: Any) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         if any(self.folder.iterdir()):
             raise InputError(
@@ -149,7 +149,7 @@ class PartitionedRatings:
         for name in ("parts", "buckets", *SIDES):
             (self.folder / name).mkdir()
         try:
-            self._partition(*given)
+            self._partition(*reading)
         except BaseException:
             shutil.rmtree(self.folder, ignore_errors=True)
             raise
