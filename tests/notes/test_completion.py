@@ -2,11 +2,22 @@
 
 import numpy as np
 import pytest
+import torch
 from scipy import sparse
 
 from twofold import ALS, SVP, linalg
 from twofold.completion import recovery_report
 from twofold.deep import minimize
+
+
+def test_the_loss_of_a_product_is_not_convex():
+    """Perez Jensen § 2.1: the Hessian at 0 is [[0, −a], [−a, 0]], with eigenvalues ±a."""
+    a = 1.7
+    hessian = torch.autograd.functional.hessian(
+        lambda w: 0.5 * (a - w[0] * w[1]) ** 2, torch.zeros(2, dtype=torch.float64)
+    ).numpy()
+    np.testing.assert_allclose(hessian, [[0, -a], [-a, 0]], atol=1e-12)
+    np.testing.assert_allclose(np.linalg.eigvalsh(hessian), [-a, a])
 
 
 def test_balanced_gradient_flow_has_a_closed_form():
@@ -21,6 +32,12 @@ def test_balanced_gradient_flow_has_a_closed_form():
     t = rate * np.arange(1, len(x) + 1)
     np.testing.assert_allclose(x, a + (a * c - a**2) / (c * np.exp(2 * a * t) + a - c), atol=2e-3)
     np.testing.assert_allclose(x[[999, 1999, 2999]], [0.2354, 0.6946, 0.9439], atol=2e-3)
+
+
+def test_matrices_of_low_rank_are_not_a_convex_set():
+    """Fei § 3.4.1: the middle of two matrices of rank 1 has rank 2."""
+    one, two = np.diag([1.0, 0.0]), np.diag([0.0, 1.0])
+    assert [np.linalg.matrix_rank(M) for M in (one, two, (one + two) / 2)] == [1, 1, 2]
 
 
 def test_the_best_matrix_of_rank_one():
