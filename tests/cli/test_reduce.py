@@ -98,9 +98,25 @@ def test_a_file_beyond_the_memory_budget_is_streamed(ask, folder, ending):
     X = np.random.default_rng(0).standard_normal((20_000, 16)) * np.arange(1, 17)
     np.save("a.npy", X)
     pl.DataFrame(X).write_parquet("a.parquet")
-    found = ask("--memory", "2MB", "reduce", f"a{ending}", "-k", "3", "-o", "s.npy")
+    found = ask("--memory", "2MB", "reduce", f"a{ending}", "-k", "3", "--no-scale", "-o", "s.npy")
     assert any("streamed" in note for note in found["notes"])
     np.testing.assert_allclose(np.abs(np.load("s.npy")), np.abs(PCA(3).fit(X).transform(X)), atol=1e-6)
+
+
+@pytest.mark.parametrize("options", [[], ["--scale"], ["-k", "0.9"]])
+def test_a_streamed_table_gives_what_it_gives_in_memory(ask, folder, options):
+    """Standardizing, the number of components, the report and the held-out figure."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30_000, 3)) @ rng.standard_normal((3, 12)) + 0.3 * rng.standard_normal((30_000, 12))
+    pl.DataFrame(X * 10.0 ** np.arange(-3, 9), schema=[f"sensor {j}" for j in range(12)]).write_parquet("a.parquet")
+    here = ask("reduce", "a.parquet", *options, "-o", "here.npy")
+    disk = ask("--memory", "2MB", "reduce", "a.parquet", *options, "-o", "disk.npy")
+    assert any("streamed" in note for note in disk["notes"]) and disk["standardized"]
+    assert disk["n_components"] == here["n_components"] == 3
+    np.testing.assert_allclose(np.abs(np.load("disk.npy")), np.abs(np.load("here.npy")), atol=1e-6)
+    shares = [[part["variance"] for part in found["components"]] for found in (here, disk)]
+    np.testing.assert_allclose(*shares, rtol=1e-8)
+    assert disk["figures"]["kept"] == pytest.approx(here["figures"]["kept"], rel=1e-8)
 
 
 def test_a_blank_column_of_an_array_is_set_aside(ask, folder):

@@ -163,7 +163,15 @@ def check(X: Any, n: int, table: Table, doing: str) -> None:
 
 def spread(X: Any, of_constant: float = 1.0) -> np.ndarray:
     """Standard deviation of each column over its known cells; a constant column keeps its units."""
-    if sp.issparse(X):
+    if isinstance(X, Path):
+        from twofold.core.data.blocks import as_blocks
+        from twofold.core.engine.local import engine_for
+        from twofold.core.numerics.moments import column_moments
+
+        blocks = as_blocks(X)
+        moments = column_moments(engine_for(blocks), blocks)
+        s, floor = np.sqrt(moments.variance), 1e-12 * np.abs(moments.mean)
+    elif sp.issparse(X):
         mean = np.asarray(X.mean(axis=0)).ravel()
         variance = np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2
         s = np.sqrt(np.maximum(variance, 0))

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RULES = ("knee", "mle", "gavish-donoho", "parallel")
-WIDE = 2000  # beyond so many components a whole spectrum takes minutes
+WIDE, STREAMED_WIDE = 2000, 200  # columns in memory and in a file, beyond which a whole spectrum takes minutes
 SAMPLE = 20_000  # rows that are enough for the held-out figure
 MAX_DESCRIBED = 3  # components told in words
 
@@ -275,7 +275,7 @@ def reduce(
         check_size(n_components, n, d, table)
         check(X, n, table, "reduce")
         names = table.columns
-        standardized = bool(scale) if isinstance(X, Path) else choose_scale(scale, X, table)
+        standardized = choose_scale(scale, X, table)
         blanks = int(np.isnan(X).sum()) if isinstance(X, np.ndarray) else 0
     divide = standardized and encoded is None
     if method in (None, "pca"):
@@ -338,15 +338,13 @@ def fit_pca(
         fit = fit_with_blanks if blanks else fit_complete
         model, ratios = fit(X, n_components, standardized, seed, notes)
         scores = np.asarray(model.transform(X))
-    if standardized and not isinstance(X, Path):
-        s = spread(X)  # the held-out figure is in standardized units too
-        X = X / s if isinstance(X, np.ndarray) else sp.csr_array(X @ sp.diags_array(1 / s))
     with doing("measuring"):
         n, k = len(scores), scores.shape[1]
+        unit = spread(X) if standardized else None  # the held-out figure is in standardized units too
         if not blanks:
-            figures, baseline = hide_rows(X, n, k, seed, notes)
+            figures, baseline = hide_rows(X, unit, n, k, seed, notes)
         elif encoded is None:
-            figures, baseline = hide_cells(X, n, k, seed, notes)
+            figures, baseline = hide_cells(X if unit is None else X / unit, n, k, seed, notes)
         else:
             encoding = encoded.encoding
 
@@ -364,7 +362,7 @@ def fit_pca(
 def fit_complete(X: Any, k: Any, scale: bool, seed: int, notes: list[str]) -> tuple[Any, np.ndarray]:
     """PCA with the number of components asked for, or found; and as much of the spectrum as is cheap."""
     most = min(shape_of(X))
-    wide = most > WIDE or isinstance(X, Path)
+    wide = most > (STREAMED_WIDE if isinstance(X, Path) else WIDE)
     if k is None and wide:
         model = new(twofold.PCA, min(10, most), scale, seed).fit(X)
         notes.append(f"{model.n_components_} components kept; on so large a table choose with ⟨n_components⟩")
@@ -414,7 +412,9 @@ def why(asked: Any, k: int, ratios: np.ndarray, guide: np.ndarray) -> list[str]:
 # --- how good it is on what it has not seen -----------------------------------------------------------------
 
 
-def hide_rows(X: Any, n: int, k: int, seed: int, notes: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+def hide_rows(
+    X: Any, unit: np.ndarray | None, n: int, k: int, seed: int, notes: list[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Fit on nine rows in ten, and see how much of the others' variance about the fitted mean survives."""
     from twofold.core.seeds import generator
 
@@ -424,9 +424,13 @@ def hide_rows(X: Any, n: int, k: int, seed: int, notes: list[str]) -> tuple[dict
         return {}, {}
     order = generator(seed, 1).permutation(n)[:SAMPLE]
     if isinstance(X, Path):
-        X = rows_of(X, np.sort(order)).astype(np.float64)
-        order = generator(seed, 2).permutation(len(X))
+        places = np.argsort(np.argsort(order))
+        X, order = rows_of(X, np.sort(order)).astype(np.float64), places
     test, train = X[order[:tenth]], X[order[tenth:]]
+    if unit is not None:
+        test, train = (
+            sp.csr_array(A @ sp.diags_array(1 / unit)) if sp.issparse(A) else A / unit for A in (test, train)
+        )
     model = twofold.PCA(k, random_state=seed).fit(train)
     figures = {
         "what": "share of the variance that is kept in rows not fitted",
