@@ -164,7 +164,7 @@ def find_pairs(
 
 
 def has_settled(move: float, last_move: float, tol: float) -> bool:
-    """Whether the moves to come, predicted from the last two, add up to at most √tol."""
+    """Return whether the moves to come, predicted from the last two, add up to at most √tol."""
     ratio = move / last_move if last_move > 0 else 0.0
     return move <= MIN_MOVE or (ratio < 1 and move <= np.sqrt(tol) * (1 - ratio))
 
@@ -194,7 +194,7 @@ def part_plane(
 
 
 def is_symmetric(A: Any, seed: int) -> bool:
-    """Whether A is its transpose, up to rounding; a LinearOperator is tried on three pairs of random vectors."""
+    """Return whether A is its transpose, up to rounding; a LinearOperator is tried on three pairs of random vectors."""
     if isinstance(A, LinearOperator):
         x, y = generator(seed, 1, 1).standard_normal((2, A.shape[0], 3))
         Ax, Ay = A @ x, A @ y
