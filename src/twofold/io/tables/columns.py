@@ -94,7 +94,8 @@ def to_numbers(column: pl.Series, blanks: frozenset[str], decimal_comma: bool) -
     known = len(text) - text.null_count()
     if 2 * len(wrong) <= known and (wrong.n_unique() <= 3 or len(wrong) < 0.1 * known):
         return Numbers(blank_codes(fill_blanks(found), blanks), "mixed", form)
-    return Numbers(np.empty(0), "date" if wrong.str.contains(_DATE).all() else "text", series=text)
+    is_date = wrong.head(SAMPLE).str.contains(_DATE).all() and wrong.str.contains(_DATE).all()
+    return Numbers(np.empty(0), "date" if is_date else "text", series=text)
 
 
 def plain_numbers(frame: pl.DataFrame, blanks: frozenset[str]) -> dict[str, Numbers]:
@@ -104,8 +105,10 @@ def plain_numbers(frame: pl.DataFrame, blanks: frozenset[str]) -> dict[str, Numb
     """
     text = frame.select(pl.col(pl.String))
     values = text.select(pl.all().cast(pl.Float64, strict=False))
-    holes = zip(values.columns, values.null_count().row(0), text.null_count().row(0), strict=True) if text.width else ()
-    values = values.select([name for name, count, empty in holes if count == empty])
+    if not text.width:
+        return {}
+    holes = zip(values.get_columns(), values.null_count().row(0), text.null_count().row(0), strict=True)
+    values = pl.DataFrame([column for column, count, empty in holes if count == empty])
     if not values.width:
         return {}
     read = values.to_numpy(order="fortran")
@@ -116,8 +119,8 @@ def plain_numbers(frame: pl.DataFrame, blanks: frozenset[str]) -> dict[str, Numb
     measured = parts & np.isfinite(low) & np.isfinite(high) & (high > low) & (array is read)
     there = ~np.isnan(low)
     return {
-        name: Numbers(array[:, j], "number", PLAIN, values[name] if measured[j] else None)
-        for j, name in enumerate(values.columns)
+        column.name: Numbers(array[:, j], "number", PLAIN, column if measured[j] else None)
+        for j, column in enumerate(values.get_columns())
         if there[j]
     }
 
@@ -132,8 +135,8 @@ def parse_numbers(text: pl.Series, decimal_comma: bool) -> tuple[pl.Series, Writ
         others = read_form(text, form)
         if others.null_count() < values.null_count():
             return others, form
-    if values.null_count() == len(text):
-        meaning = {"true": 1.0, "false": 0.0}
+    meaning = {"true": 1.0, "false": 0.0}
+    if values.null_count() == len(text) and text.drop_nulls().head(1).str.to_lowercase().is_in(list(meaning)).all():
         truth = text.str.to_lowercase().replace_strict(meaning, default=None, return_dtype=pl.Float64)
         if truth.null_count() == text.null_count():
             return truth, PLAIN

@@ -82,9 +82,12 @@ def leave_out_titles(
     frame: pl.DataFrame, lines: np.ndarray, widths: np.ndarray, name: str, notes: list[str]
 ) -> tuple[pl.DataFrame, np.ndarray, np.ndarray]:
     """Leave out lines above the header, such as the name of a report: few of their cells are filled."""
+    least = max(1, frame.width // 3) + 1  # cells of a header
+    if frame.width - frame.row(0).count(None) >= least:
+        return frame, lines, widths
     head = frame.head(MAX_TITLES + 1)
-    filled = head.select(pl.sum_horizontal(pl.all().is_not_null())).to_series().to_numpy()
-    titles = int(np.argmax(filled > max(1, frame.width // 3)))
+    filled = np.array([frame.width - row.count(None) for row in head.iter_rows()])
+    titles = int(np.argmax(filled >= least))
     text = [[cell for cell in row if cell] for row in head.head(titles + 1).iter_rows()]
     if titles == 0 or frame.height < titles + 3 or any(is_number(cell) for cell in text[titles]):
         return frame, lines, widths

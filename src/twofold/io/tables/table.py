@@ -329,8 +329,9 @@ def say_missing_words(frame: pl.DataFrame, read: Mapping[str, Read], blanks: fro
     """Say which words were taken for missing values, and where: all of them, in one line."""
     found: dict[str, list[str]] = {}
     words = list(MISSING_WORDS)
-    for name, one in read.items():
-        column = frame[name]
+    for column, (name, one) in zip(frame.get_columns(), read.items(), strict=True):
+        if one.values is not None and one.form == PLAIN and one.series.null_count() == 0:
+            continue
         if column.dtype != pl.String or one.column is None or one.series.null_count() <= column.null_count():
             continue
         low = column.str.strip_chars().str.to_lowercase()
@@ -410,7 +411,7 @@ def type_others(
     if kind == "date":
         dates, form = read_dates(text)
         if dates is not None:
-            return dates, Column(name, "date" if dates.n_unique() > 1 else "constant"), form
+            return dates, Column(name, "date" if dates.min() != dates.max() else "constant"), form
     return text, of_text(name, text), ""
 
 
@@ -570,6 +571,6 @@ def whole(column: pl.Series) -> pl.Series:
 
 def flat(others: pl.DataFrame) -> pl.DataFrame:
     """Nested columns as JSON text, so that every output format can hold them."""
-    nested = [c.name for c in others.iter_columns() if c.dtype.is_nested() or c.dtype == pl.Object]
+    nested = [name for name, kind in others.schema.items() if kind.is_nested() or kind == pl.Object]
     as_text = {c: [None if v is None else json.dumps(v, default=str) for v in others[c].to_list()] for c in nested}
     return others.with_columns(pl.Series(c, text, dtype=pl.String) for c, text in as_text.items())
