@@ -100,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if verb is None and tokens and names_file(tokens[0]):
         verb, tokens = LOOK, [LOOK, *tokens]
     try:
-        with ended_by_signals(), parameters_spelled_by(spell_option):
+        with end_by_signals(), parameters_spelled_by(spell_option):
             run = make_app(verb).meta
             run(tokens or ["--help"], exit_on_error=False, print_error=False, result_action="return_value")
     except BrokenPipeError:  # the reader of our output has gone, as in `twofold ... | head`
@@ -128,7 +128,7 @@ class Terminated(KeyboardInterrupt):
 
 
 @contextmanager
-def ended_by_signals() -> Iterator[None]:
+def end_by_signals() -> Iterator[None]:
     """In the block, SIGTERM ends the work as Ctrl-C does, and what a library makes of either is no error of its own."""
     came: list[signal.Signals] = []
 

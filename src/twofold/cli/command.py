@@ -34,7 +34,7 @@ def option_name(parameter: Parameter) -> str:
 
 
 def speller_for(parameters: Mapping[str, Parameter]) -> Speller:
-    """How the command line writes the parameters of an analysis, and of the estimators that it fits."""
+    """Spell the parameters of an analysis, and of the estimators that it fits, as options."""
     names = {"out": "-o"} | {p.name: option_name(p) for p in parameters.values()}
     names |= {p.flag.sets: option_name(p) for p in parameters.values() if p.flag.sets}
 
@@ -89,7 +89,7 @@ def describe(parameter: Parameter, speller: Speller) -> str:
 
 
 def shared_options(analyze: Analysis) -> dict[str, inspect.Parameter]:
-    """Options that say where the answer goes and who reads, by the names of the fields of `Output`."""
+    """Options that say where the answer goes and which cluster reads, by the names of the fields of `Output`."""
     kinds = answers_of(analyze)
     endings = tuple(dict.fromkeys(ending for kind in kinds for ending in kind.endings))
     found: dict[str, tuple[Any, Any]] = {}
@@ -150,7 +150,7 @@ def as_list(value: Any) -> list[Any]:
 
 @contextmanager
 def on_cluster(cluster: str | None = None, workers: int | None = None) -> Iterator[Callable[[], list[str]]]:
-    """A cluster in force while a verb runs, if one is asked for; the value says, afterwards, who worked."""
+    """A cluster in force while a verb runs, if one is asked for; the value lists, afterwards, the workers."""
     if cluster is None and workers is None:
         yield list
         return

@@ -1,4 +1,4 @@
-"""Options that verbs share beside those of their analysis: where results go, and who reads."""
+"""Options that verbs share beside those of their analysis: where results go, and which cluster reads."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
     def cluster(
         data: Any,
-        n_clusters: Annotated[int | None, Flag("-k", "--clusters", min=1)] = None,
+        n_clusters: Annotated[int | None, Flag("-k", min=1)] = None,
         *,
         method: Literal["kmeans", "mixture"] | None = None,
     ) -> Clustering:
@@ -39,7 +39,7 @@ class Flag:
     Parameters
     ----------
     *names
-        Names on a command line in place of the parameter's own, such as "-k", "--clusters".
+        Names on a command line in place of the parameter's own, such as "-k" and a long option.
     min, max
         Smallest and largest value.
     unit

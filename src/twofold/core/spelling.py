@@ -5,7 +5,7 @@ A message names a parameter between ⟨ and ⟩, and a value it should have afte
     InputError("⟨scale⟩ is for tables: leave it out, or give ⟨method=kmeans⟩.")
 
     in Python               scale= is for tables: leave it out, or give method='kmeans'.
-    on the command line     --scale is for tables: leave it out, or give --method kmeans.
+    on the command line     the same with the names of its options.
 
 A face that spells parameters in its own way does its work inside `parameters_spelled_by(its_speller)`.
 """

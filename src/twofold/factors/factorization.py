@@ -79,7 +79,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         Whether every column has a level of its own, free of the constraints.
     scale : bool, default=False
         Whether the loss of every column is divided by its mean at the best constant, so that columns of different
-        kinds and units count alike; and whether the right constraint sees numbers in standard deviations.
+        kinds and units have equal weight; and whether the right constraint sees numbers in standard deviations.
     init : array of shape (k, d) or None, default=None
         First components; None takes noise of the columns' size, or for sparse codes rows of X, for one-hot ones the
         result of k-means on a sample, and for the Poisson loss of non-negative codes parts of singular vectors

@@ -243,7 +243,7 @@ def bare(name: str) -> str:
 
 
 def describe_columns(names: list[str], columns: dict[str, str | None]) -> list[str]:
-    """Which column is which, in words."""
+    """Name the role of each column, in words."""
     roles = [role for role in (*ROLES, "name") if columns.get(role) is not None]
     used = [columns[role] for role in roles]
     parts = [f'{role}s in "{columns[role]}"' for role in roles]
@@ -381,7 +381,7 @@ def where(row: int, column: str, pieces: list[Piece]) -> str:
 
 
 def comma_in(pieces: list[Piece]) -> bool:
-    """Whether 1,234 rather means 1.234."""
+    """Decide whether 1,234 rather means 1.234."""
     return pieces[0].name == MEMORY or any(piece.decimal_comma for piece in pieces)
 
 
@@ -426,7 +426,7 @@ def as_numbers(column: pl.Series, blanks: frozenset[str], pieces: list[Piece]) -
 def read_names(
     file: str, items: np.ndarray, id_column: str | None = None, name_column: str | None = None
 ) -> tuple[dict[Any, str], str]:
-    """What items are called, by id, from a table that lists them; and which of its columns were used.
+    """Return the titles of items by id, from a table that lists them, and the columns that were used.
 
     `items` are those of the ratings; others in the table are named, too. Ids are in the column that tells its rows
     apart and, of several, holds most of the items; one that repeats itself, such as a number of episodes, is taken only

@@ -179,16 +179,16 @@ def model_of(model: Any) -> Any:
 def read_for(model: Any, data: Any, text: str | None, reading: Reading) -> Given:
     """The data as the kind of thing that the model was fitted to."""
     if type(model).__name__ == "Recommender":
-        return given_ratings(data, reading.get("missing", ()))
+        return read_given_ratings(data, reading.get("missing", ()))
     if hasattr(model, "bag_of_words_") or type(model).__name__ in WORD_MODELS:
-        return given_texts(data, text)
+        return read_texts(data, text)
     if wants_images(model, data):
-        return given_images(model, data)
-    return given_rows(model, as_table(data, known_columns(model), **reading))
+        return read_images_as_rows(model, data)
+    return read_rows(model, as_table(data, find_known_columns(model), **reading))
 
 
-def known_columns(model: Any) -> list[TableColumn]:
-    """What the columns were to which the model was fitted."""
+def find_known_columns(model: Any) -> list[TableColumn]:
+    """Return the columns to which the model was fitted."""
     names = dict.fromkeys((str(name) for name in getattr(model, "feature_names_in_", [])), TableColumn("", "number"))
     kept = getattr(model, "schema_", {}).get("columns", [])
     others = {str(name): TableColumn(str(name), role, tuple(levels)) for name, role, levels in kept}
@@ -206,10 +206,10 @@ def wants_images(model: Any, data: Any) -> bool:
     return path.suffix.lower() in IMAGES or "idx3" in path.name
 
 
-def given_rows(model: Any, table: Table) -> Given:
+def read_rows(model: Any, table: Table) -> Given:
     """The columns of the fit, in their order."""
     if hasattr(model, "encoding_"):
-        return given_mixed_rows(model, table)
+        return read_mixed_rows(model, table)
     X: Any = table.numbers
     names = [str(name) for name in getattr(model, "feature_names_in_", [])]
     target = getattr(model, "target_name_", None)
@@ -246,7 +246,7 @@ def read_codes(model: Any, names: list[str], table: Table) -> np.ndarray:
             f"{table.source} has no column {quote_names(missing)}, which {type(model).__name__} was fitted to; it has "
             f"{quote_names(frame.columns)}."
         )
-    known = {column.name: column for column in known_columns(model)}
+    known = {column.name: column for column in find_known_columns(model)}
     X = np.empty((frame.height, len(names)))
     for j, name in enumerate(names):
         series = frame[name]
@@ -264,7 +264,7 @@ def read_codes(model: Any, names: list[str], table: Table) -> np.ndarray:
     return X
 
 
-def given_mixed_rows(model: Any, table: Table) -> Given:
+def read_mixed_rows(model: Any, table: Table) -> Given:
     """Columns of several kinds, encoded as they were for the fit."""
     encoding = Encoding.from_lists(model.encoding_)
     table.notes[:] = [note for note in table.notes if note not in table.aside]
@@ -304,12 +304,12 @@ def check_width(model: Any, given: Given) -> None:
         raise InputError(f"{given.source} has {shape[1]} numbers a row; {type(model).__name__} was fitted to {wanted}.")
 
 
-def given_texts(data: Any, text: str | None) -> Given:
+def read_texts(data: Any, text: str | None) -> Given:
     documents = as_documents(data, text)
     return Given(documents.source, documents.texts, pl.DataFrame([documents.ids]), documents.notes)
 
 
-def given_images(model: Any, data: Any) -> Given:
+def read_images_as_rows(model: Any, data: Any) -> Given:
     if not isinstance(data, (str, os.PathLike)):
         X = np.asarray(data)
         return Given("the images", X, pl.DataFrame([pl.Series("image", np.arange(len(X)))]), [])
@@ -325,7 +325,7 @@ def given_images(model: Any, data: Any) -> Given:
     return Given(found.source, X, kept, found.notes, truth)
 
 
-def given_ratings(data: Any, missing: Sequence[Any]) -> Given:
+def read_given_ratings(data: Any, missing: Sequence[Any]) -> Given:
     from twofold.io.ratings import read_ratings
 
     ratings = read_ratings(data, missing=missing)
@@ -336,7 +336,7 @@ def join_results(model: Any, given: Given, computed: str, columns: dict[str, np.
     """Every column of the input in its order, then the results; filled columns stand where they stood."""
     if computed != "filled" or not set(columns) <= set(given.kept.columns):
         return append_columns(given.kept, columns)
-    known = {column.name: column for column in known_columns(model)}
+    known = {column.name: column for column in find_known_columns(model)}
     filled = []
     for name, values in columns.items():
         found, old = known.get(name, TableColumn(name, "number")), given.kept[name]
@@ -349,18 +349,20 @@ def join_results(model: Any, given: Given, computed: str, columns: dict[str, np.
 
 
 def results(model: Any, given: Given, what: str | None, n: int) -> tuple[str, Any]:
-    """What is given, and its columns."""
+    """Return the name of what is computed, and its columns."""
     kind = type(model).__name__
     if kind == "Recommender":
         return "recommendations", recommendations(model, given.X, n)
     if type(model).__name__ == "LSA" and hasattr(model, "bag_of_words_"):
-        return "codes", numbered("direction", model.transform(model.bag_of_words_.transform(list(given.X))), first=1)
+        return "codes", number_columns(
+            "direction", model.transform(model.bag_of_words_.transform(list(given.X))), first=1
+        )
     if hasattr(model, "bag_of_words_"):
         from twofold.analyses.topics.models import mixtures_of_texts
 
-        return "topics", numbered("topic", mixtures_of_texts(model, given.X), first=1)
+        return "topics", number_columns("topic", mixtures_of_texts(model, given.X), first=1)
     if kind in WORD_MODELS:
-        return "codes", numbered("v", document_vectors(model, given))
+        return "codes", number_columns("v", document_vectors(model, given))
     check_width(model, given)
     what = what or usual(model)
     found = CAN[what](model, given.X)
@@ -372,7 +374,7 @@ def results(model: Any, given: Given, what: str | None, n: int) -> tuple[str, An
 
 
 def usual(model: Any) -> str:
-    """What the verb that made the model gives, or else what such a model is for."""
+    """Choose the result of the verb that made the model, else the usual one of such a model."""
     made_by = {"complete": "filled", "reduce": "codes"}.get(getattr(model, "made_by_", ""))
     if made_by is not None:
         return made_by
@@ -409,7 +411,7 @@ def codes(model: Any, X: Any) -> dict[str, np.ndarray] | None:
     U = model.transform(X)
     U = np.asarray(U.toarray() if sp.issparse(U) else U)
     names = [f"PC{c + 1}" for c in range(U.shape[1])] if getattr(model, "made_by_", "") == "reduce" else None
-    return dict(zip(names, U.T, strict=True)) if names else numbered("code", U.reshape(len(U), -1), first=1)
+    return dict(zip(names, U.T, strict=True)) if names else number_columns("code", U.reshape(len(U), -1), first=1)
 
 
 def filled(model: Any, X: Any) -> dict[str, np.ndarray] | None:
@@ -421,7 +423,7 @@ def filled(model: Any, X: Any) -> dict[str, np.ndarray] | None:
     if hasattr(model, "column_range_"):
         Y = np.where(np.isnan(np.asarray(X, dtype=np.float64)), np.clip(Y, *model.column_range_), Y)
     names = [str(name) for name in getattr(model, "feature_names_in_", [])]
-    return dict(zip(names, Y.T, strict=True)) if names else numbered("column_", Y, first=1)
+    return dict(zip(names, Y.T, strict=True)) if names else number_columns("column_", Y, first=1)
 
 
 def scores(model: Any, X: Any) -> dict[str, np.ndarray] | None:
@@ -433,7 +435,7 @@ def scores(model: Any, X: Any) -> dict[str, np.ndarray] | None:
 CAN = {"labels": labels, "codes": codes, "filled": filled, "scores": scores}
 
 
-def numbered(name: str, U: np.ndarray, first: int = 0) -> dict[str, np.ndarray]:
+def number_columns(name: str, U: np.ndarray, first: int = 0) -> dict[str, np.ndarray]:
     return {f"{name}{c + first}": U[:, c] for c in range(U.shape[1])}
 
 
@@ -469,7 +471,7 @@ def recommendations(model: Any, ratings: Any, n: int) -> pl.DataFrame:
 
 
 def measure(columns: Any, truth: pl.Series | None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """How many labels are right, where the data has them, beside always giving the commonest."""
+    """Compare the share of right labels, where the data has them, with always giving the commonest."""
     if truth is None or not isinstance(columns, dict) or "label" not in columns:
         return {}, {}
     known = truth.is_not_null().to_numpy()

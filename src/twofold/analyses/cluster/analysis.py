@@ -38,12 +38,12 @@ SAMPLE = 10_000  # rows that are enough to choose k, to measure and to draw
 WITH_BLANKS = 2_000  # the same where every row has its own pattern of blanks
 PAIRS = 2_000  # rows for a figure that compares all pairs
 FIRST = 10  # clusters tried at once; more while that is better
-MOST, EACH = 200, 10  # clusters tried at most, and rows that each should have
+MAX_CLUSTERS, MIN_ROWS_PER_CLUSTER = 200, 10  # clusters tried at most, and rows that each should have
 SECONDS = 120.0  # for looking beyond the first
 AXES = 10  # dimensions in which k is chosen
-SHAKY = 0.7  # agreement between halves below which clusters say little
+MIN_STABILITY = 0.7  # agreement between halves below which clusters say little
 REG = 1e-3  # of variances: columns of unknown kind, often whole numbers: no cluster thinner than 3 % of their spread
-CLIMB: dict[str, Any] = {"tol": 1e-4, "max_iter": 200}  # over plateaus, where EM moves little for some sweeps
+EM_STOPPING: dict[str, Any] = {"tol": 1e-4, "max_iter": 200}  # over plateaus, where EM moves little for some sweeps
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -285,7 +285,7 @@ def choose_method(method: str | None, X: Any, blanks: int, table: Table) -> str:
 
 
 def scaling(wish: bool | None, X: Any, method: str, table: Table) -> np.ndarray | None:
-    """What to divide the columns by, if anything."""
+    """Return the divisors of the columns, None without scaling."""
     if wish and sp.issparse(X):
         raise InputError(f"⟨scale⟩: {table.source} is sparse, and its columns are used as they are. Leave it out.")
     if not isinstance(X, Path):
@@ -306,7 +306,7 @@ def smooth(sample: Any, seed: int, table: Table) -> Any:
     table.notes.append(f"few values in {few}: not taken for clusters when k is chosen")
     from twofold.core.seeds import generator
 
-    return tables.dithered(sample, steps, generator(seed, 3))
+    return tables.dither(sample, steps, generator(seed, 3))
 
 
 def choose_k(sample: Any, seed: int, notes: list[str]) -> tuple[int, pl.DataFrame]:
@@ -320,7 +320,7 @@ def choose_k(sample: Any, seed: int, notes: list[str]) -> tuple[int, pl.DataFram
         sample = sample.toarray()
     if d > AXES and (sp.issparse(sample) or not np.isnan(sample).any()):
         sample = twofold.PCA(min(AXES, n), random_state=seed).fit_transform(sample)
-    base = twofold.GaussianMixture(reg_covar=least_variance(sample), **CLIMB)
+    base = twofold.GaussianMixture(reg_covar=least_variance(sample), **EM_STOPPING)
     kinds = ["full", "diag"]
 
     def choose(sizes: list[int], seconds: float | None) -> Selection:
@@ -338,7 +338,7 @@ def choose_k(sample: Any, seed: int, notes: list[str]) -> tuple[int, pl.DataFram
 
     with warnings_as_notes([]):
         first = range(1, min(FIRST, max(1, n // 2)) + 1)
-        found, tried = find_size(choose, "n_components", first, min(MOST, n // EACH), SECONDS)
+        found, tried = find_size(choose, "n_components", first, min(MAX_CLUSTERS, n // MIN_ROWS_PER_CLUSTER), SECONDS)
     per_k = tried.drop_nulls("bic").group_by("n_components", maintain_order=True).agg(pl.col("bic").min())
     ranked = per_k.sort("bic")
     k = int(found.best_params["n_components"])
@@ -362,7 +362,7 @@ def new(method: str, k: int, sample: Any, seed: int, notes: list[str]) -> Any:
     """The model to fit; that of a mixture has the kind of covariance with the least BIC."""
     if method == "kmeans":
         return twofold.KMeans(k, random_state=seed)
-    base = twofold.GaussianMixture(k, reg_covar=least_variance(sample), random_state=seed, **CLIMB)
+    base = twofold.GaussianMixture(k, reg_covar=least_variance(sample), random_state=seed, **EM_STOPPING)
     with warnings_as_notes([]):
         found = twofold.select(base, sample, criterion="bic", covariance_type=["full", "diag"])
     kind = found.best_params["covariance_type"]
@@ -371,7 +371,7 @@ def new(method: str, k: int, sample: Any, seed: int, notes: list[str]) -> Any:
 
 
 def least_variance(sample: Any) -> float:
-    """What is added to the variances of clusters: a share of those of the columns, in their geometric mean."""
+    """Return what is added to the variances of clusters: a share of the geometric mean of the columns' variances."""
     variance = np.nanvar(sample, axis=0)
     return REG * float(np.exp(np.log(variance[variance > 0]).mean())) if variance.any() else REG
 
@@ -408,6 +408,6 @@ def measure(model: Any, sample: Any, labels: np.ndarray, seed: int, notes: list[
         sizes: dict[str, Any] = {size: [k]}
         found = twofold.select(again, sample, criterion="stability", folds=3, random_state=seed, **sizes)
     stability = float(found.table["stability"][0])
-    if stability < SHAKY:
+    if stability < MIN_STABILITY:
         notes.append("other rows would give other clusters: they may divide one cloud rather than name groups")
     return out | {"stability": stability}

@@ -119,7 +119,7 @@ def analysis(*, streams: bool = False) -> Callable[[Callable[Options, Found]], C
 
 
 def keep_schema(answer: Answer) -> None:
-    """Keep in the model what the columns of its table are, but for numbers, so that `apply` reads others alike."""
+    """Keep in the model the roles of its table's columns, so that `apply` reads other tables the same way."""
     from twofold.io.tables.table import Table
 
     table = getattr(answer, "data", None)

@@ -160,16 +160,16 @@ class Answer:
         if ending == ".html":
             text = self.to_html()
             return lambda to: to.write_text(text, encoding="utf-8")
-        if ending in FRAMES and (frames := self.streamed_frames()) is not None:
+        if ending in FRAMES and (frames := self.stream_frames()) is not None:
             return lambda to: write_frames(frames, to, self.dialect)
         return frame_writer(ending, self.table, self.safe_csv, self.dialect)
 
     @property
     def dialect(self) -> Dialect:
-        """How the text of the input was written; that of the results is written so, too."""
+        """Return how the text of the input was written; results are written the same way."""
         return getattr(getattr(self, "data", None), "dialect", COMMAS)
 
-    def streamed_frames(self) -> Iterator[pl.DataFrame] | None:
+    def stream_frames(self) -> Iterator[pl.DataFrame] | None:
         """Columns of an input that is too large for memory, and the results beside them, some rows at a time."""
         path = getattr(getattr(self, "data", None), "numbers", None)
         if not isinstance(path, Path) or path.suffix.lower() not in (".parquet", ".pq") or not path.is_file():

@@ -1,4 +1,4 @@
-"""A table of numbers, flags, categories and dates as one matrix of numbers in which all columns count alike.
+"""A table of numbers, flags, categories and dates as one matrix of numbers in which all columns have equal weight.
 
 number, whole, ordered   the value, or the code of the level, in standard deviations from the mean
 flag                     the same of its 0 and 1
@@ -161,7 +161,7 @@ class Encoding(NamedTuple):
         return self._replace(features=[f for i, f in enumerate(self.features) if i not in dropped])
 
     def as_lists(self) -> list[Any]:
-        """What a model file can hold."""
+        """Return the columns as a model file can hold them."""
         return [[list(column) for column in map(_as_tuple, self.columns)], [list(feature) for feature in self.features]]
 
     @classmethod
@@ -234,11 +234,11 @@ def find_features(values: np.ndarray, column: Column, scale: bool) -> list[Featu
         return date_features(values, name)
     label = f"{name} = {column.levels[1]}" if column.role == "flag" and column.levels else name
     plain = not scale and column.role in ("number", "whole")
-    found = standardized(Feature(label, name, "value", [], 0.0, 1.0), values)
+    found = standardize_feature(Feature(label, name, "value", [], 0.0, 1.0), values)
     return [found._replace(scale=1.0) if plain else found] if found.scale > 0 else []
 
 
-def standardized(feature: Feature, values: np.ndarray) -> Feature:
+def standardize_feature(feature: Feature, values: np.ndarray) -> Feature:
     """The feature with its mean and its standard deviation, which is 0 for one that hardly varies."""
     known = feature.raw(values[~np.isnan(values)])
     if not len(known):
@@ -260,7 +260,7 @@ def level_features(values: np.ndarray, column: Column) -> list[Feature]:
         return []
     if sum(len(codes) for _, codes in groups) == np.count_nonzero(counts) and len(groups) == 2:
         level, codes = groups[1]
-        return [standardized(Feature(f"{column.name} = {level}", column.name, "level", codes, 0.0, 1.0), values)]
+        return [standardize_feature(Feature(f"{column.name} = {level}", column.name, "level", codes, 0.0, 1.0), values)]
     shares = [counts[codes].sum() / len(known) for _, codes in groups]
     return [
         Feature(f"{column.name} = {level}", column.name, "level", codes, float(p), float(np.sqrt(p)))
@@ -282,7 +282,7 @@ def date_features(days: np.ndarray, name: str) -> list[Feature]:
         parts |= {f"weekday {i}": f"{name} on {day}" for i, day in enumerate(WEEKDAYS)}
     if (known != whole).any():
         parts |= {"day cosine": f"{name} around midnight", "day sine": f"{name} around 6:00"}
-    found = [standardized(Feature(label, name, part, [], 0.0, 1.0), days) for part, label in parts.items()]
+    found = [standardize_feature(Feature(label, name, part, [], 0.0, 1.0), days) for part, label in parts.items()]
     found = [feature for feature in found if feature.scale > 0]
     return [
         feature._replace(scale=float(np.sqrt(feature.mean))) if feature.part.startswith("weekday") else feature

@@ -56,7 +56,7 @@ def as_table(data: Any, known: Sequence[Column] = (), **reading: Unpack[Reading]
 
 
 def about_table(table: Table, n: int) -> str:
-    """What was read, as a heading."""
+    """Name what was read, as a heading."""
     d = len(table.columns)
     return f"{table.source}: {n:,} row{'' if n == 1 else 's'}, {d:,} column{'' if d == 1 else 's'} of numbers"
 
@@ -104,7 +104,7 @@ def warnings_as_notes(notes: list[str]) -> Iterator[None]:
 
 
 def in_plain_words(message: str) -> str:
-    """What a warning of the library says to someone who did not write the call."""
+    """Rephrase a warning of the library for readers who did not write the call."""
     stopped = STOPPED.match(message)
     if stopped is None:
         return message
@@ -112,7 +112,7 @@ def in_plain_words(message: str) -> str:
 
 
 def is_streamed(table: Table) -> bool:
-    """Whether the numbers stay on disk, because their file exceeds the memory budget; then it is noted."""
+    """Say whether the numbers stay on disk, because their file exceeds the memory budget; then it is noted."""
     if not isinstance(table.numbers, Path):
         return False
     n, d = shape_of(table.numbers)
@@ -183,7 +183,7 @@ def spread(X: Any, of_constant: float = 1.0) -> np.ndarray:
 
 
 def choose_scale(wish: bool | None, X: Any, table: Table) -> bool:
-    """Whether to divide columns by their spreads: if named ones differ more than tenfold, unless told."""
+    """Decide whether to divide columns by their spreads: if named ones differ more than tenfold, unless told."""
     if wish:
         return True
     s = spread(X, np.nan)
@@ -216,8 +216,8 @@ def grain(X: np.ndarray) -> np.ndarray:
     return steps
 
 
-def dithered(X: np.ndarray, steps: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Every value blurred by BLUR steps, so that a value often seen is no group of its own."""
+def dither(X: np.ndarray, steps: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Blur every value by BLUR steps, so that a value often seen is no group of its own."""
     return X + BLUR * steps * rng.standard_normal(X.shape)
 
 

@@ -156,7 +156,7 @@ class Found(NamedTuple):
     of_means: np.ndarray
 
     def shown(self) -> dict[str, Any]:
-        """What the answer has of it."""
+        """Return what the answer holds of it."""
         return self._asdict()
 
 
@@ -319,13 +319,13 @@ def to_learn(table: Table, sample: np.ndarray, seen: Description) -> tuple[np.nd
 
 
 def say_ends(beyond: int) -> list[str]:
-    """What is said of guesses that were brought to the end of what their column has shown."""
+    """Note the guesses that were clipped to the range of their column."""
     many = f"{beyond:,} guess{'es' if beyond > 1 else ''}"
     return [f"{many} beyond the range of the column brought to its end"] if beyond else []
 
 
 def about(found: Found, blank: np.ndarray, names: Sequence[str]) -> list[str]:
-    """What was chosen, and how far to trust it; `blank` (d,) says which columns had blanks."""
+    """Describe what was chosen, and how far to trust it; `blank` (d,) marks columns with blanks."""
     if not found.tried:
         return []
     out, own = [], found.label

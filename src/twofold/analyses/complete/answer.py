@@ -51,7 +51,7 @@ class Filling(Answer):
 
     @cached_property
     def guesses(self) -> Guesses:
-        """How many blanks each column had, and between what their guesses lie."""
+        """Count the blanks of each column, with the range of their guesses."""
         held = np.where(self.blank, self.filled, np.nan)
         low, high = np.fmin.reduce(held, axis=0), np.fmax.reduce(held, axis=0)
         return Guesses(len(self.filled), self.blank.sum(axis=0), low, high)
@@ -94,14 +94,14 @@ class Filling(Answer):
         return [Grid(head, rows, right=(1, 2, 4, 5), rest="columns")] if rows else []
 
     def about_column(self, j: int) -> list[str]:
-        """How many blanks a column had, what they became, how good that is."""
+        """Describe the blanks of a column: how many, what they became, how good that is."""
         column, found = self.columns[j], self.guesses
         unit = "{:.0%} wrong" if column.levels else "{:.2f} sd"
         errors = ["" if np.isnan(e) else unit.format(e) for e in (self.errors[j], self.of_means[j])]
         return [column.name, f"{found.blanks[j]:,}", f"{found.blanks[j] / found.rows:.0%}", self.span(j), *errors]
 
     def span(self, j: int) -> str:
-        """What the blanks of a column became: the commonest levels, or from where to where its numbers go."""
+        """Describe what the blanks of a column became: the commonest levels, or the range of its numbers."""
         column = self.columns[j]
         if column.levels:
             counts = np.bincount(self.filled[self.blank[:, j], j].astype(int), minlength=len(column.levels))
@@ -115,7 +115,7 @@ class Filling(Answer):
 
     @cached_property
     def styles(self) -> dict[int, Style]:
-        """How the cells of text columns, and dates, are written."""
+        """Return how the cells of text columns, and dates, are written."""
         frame = None if self.read.piece is None else self.read.piece.frame
         if frame is None:
             return {}
@@ -208,7 +208,9 @@ class StreamedFilling(Filling):
         names = sure_names(self.read, [self.columns[j] for j in wide]) if self.uncertainty else []
         for filled, std in fill_blocks(self.blocks, self.filler, self.uncertainty):
             frame = pl.DataFrame(filled, schema=columns, orient="row").fill_nan(None)
-            frame = frame.with_columns(_typed(pl.col(name), kind) for name, kind in zip(columns, kinds, strict=True))
+            frame = frame.with_columns(
+                _cast_column(pl.col(name), kind) for name, kind in zip(columns, kinds, strict=True)
+            )
             pairs = zip(names, wide, strict=False)
             yield frame.with_columns(pl.Series(name, std[:, j]).fill_nan(None) for name, j in pairs)
 
@@ -222,7 +224,7 @@ class StreamedFilling(Filling):
         return super().writer(path)
 
 
-def _typed(column: pl.Expr, kind: pl.DataType) -> pl.Expr:
+def _cast_column(column: pl.Expr, kind: pl.DataType) -> pl.Expr:
     """Numbers in their column's own type; a guess is rounded where it holds whole numbers."""
     if kind == pl.Boolean:
         return column >= 0.5

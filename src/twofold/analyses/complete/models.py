@@ -25,7 +25,7 @@ DRAWS = 2  # of hidden cells: each is filled by models that the others chose
 PAIRS = 64  # columns up to which all their correlations are learned at once
 MIN_ROWS = 8  # below which nothing can be hidden and learned
 MIN_CELLS = 5  # hidden in a column, below which it follows the others of its kind
-CLEARLY = 2.0  # standard errors, by which a model must be better to be chosen for one column
+MIN_STANDARD_ERRORS = 2.0  # standard errors, by which a model must be better to be chosen for one column
 SHRINKAGE = 1e-2  # of a Gaussian of columns of zeros and ones, which add up to one
 TWINS = 1e-4  # of a Gaussian of numbers, so that columns that go together stay apart
 MIXED_TOL = 1e-4  # of fits to zeros and ones, which no Gaussian fits well
@@ -44,7 +44,7 @@ class Candidate(NamedTuple):
 
     @property
     def family(self) -> str:
-        """What a candidate is called without its size."""
+        """Return the name of a candidate without its size."""
         return self.label.partition(" with ")[0].partition(" of rank ")[0]
 
 
@@ -251,7 +251,7 @@ def choose_for_column(losses: list[np.ndarray], able: list[int], best: int, cand
     """The candidate of one column by its losses in the same cells; `best` is that of all columns of its kind."""
     own = min(able, key=lambda c: round(losses[c].mean(), 3))
     gain = losses[best] - losses[own]
-    chosen = own if gain.mean() > CLEARLY * gain.std(ddof=1) / math.sqrt(len(gain)) else best
+    chosen = own if gain.mean() > MIN_STANDARD_ERRORS * gain.std(ddof=1) / math.sqrt(len(gain)) else best
     means = 0 if candidates[0].method == "means" else chosen
     return means if losses[means].mean() < losses[chosen].mean() else chosen
 
@@ -348,7 +348,7 @@ def rms(errors: np.ndarray) -> float:
 
 
 def describe_choice(candidates: Sequence[Candidate], chosen: np.ndarray) -> str:
-    """What fills the columns, in words: the label of one, or how many columns each has."""
+    """Name what fills the columns: the label of one, or how many columns each has."""
     places, counts = np.unique(chosen, return_counts=True)
     if len(places) == 1:
         return candidates[places[0]].label

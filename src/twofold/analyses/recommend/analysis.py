@@ -311,7 +311,9 @@ def fit(data: Ratings | Stored, features: dict[str, Any], wanted: Any, time: flo
     if isinstance(data, Stored):
         return model
     if data.rating is not None and model.implicit_ and not data.counts:
-        notes.append(f"every rating is {data.rating[0]:g}: what can be learnt is who has what, not how it is liked")
+        notes.append(
+            f"every rating is {data.rating[0]:g}: what can be learned is which users have what, not how they like it"
+        )
     again = len(data.user) - model.ratings_.nnz
     if again:
         rows = f"{count(again, 'row')} repeat{'' if again > 1 else 's'}"

@@ -1,10 +1,10 @@
 """The main directions of a table, and every row's place along them.
 
-PCA, or PPCA where cells are blank. A table with categories or dates becomes a matrix in which all columns count alike
-(`common/encoding.py`), so that PCA of it is factor analysis of mixed data. By name also factor analysis, Bayesian PCA,
-a deep autoencoder, Fisher's discriminant and a generalized low rank model (`methods.py`). The number of directions is
-read off the spectrum unless it is given; how much of the variance they keep is measured on rows that were not fitted,
-or by filling in cells that were hidden.
+PCA, or PPCA where cells are blank. A table with categories or dates becomes a matrix in which all columns have equal
+weight (`common/encoding.py`), so that PCA of it is factor analysis of mixed data. By name also factor analysis,
+Bayesian PCA, a deep autoencoder, Fisher's discriminant and a generalized low rank model (`methods.py`). The number of
+directions is read off the spectrum unless it is given; how much of the variance they keep is measured on rows that were
+not fitted, or by filling in cells that were hidden.
 """
 
 from __future__ import annotations
@@ -326,7 +326,9 @@ def encode_columns(table: Table, scale: bool | None, label: str | None, independ
     if not encoded.encoding.features:
         raise InputError(f"{table.source}: every column is constant, so there is nothing to reduce.")
     if scale is not False:
-        table.notes.append("numbers are standardized and levels divided by √share, so that every column counts alike")
+        table.notes.append(
+            "numbers are standardized and levels divided by √share, so that every column has equal weight"
+        )
     return encoded
 
 
@@ -398,7 +400,7 @@ def new(cls: Callable, k: Any, scale: bool, seed: int) -> Any:
 
 
 def why(asked: Any, k: int, ratios: np.ndarray, guide: np.ndarray) -> list[str]:
-    """How the number of components came about, unless given; `guide` is the spectrum it was read off."""
+    """Explain how the number of components was chosen, unless given; `guide` is the spectrum it was read off."""
     if isinstance(asked, int):
         return []
     rule = "the knee of the spectrum" if asked is None else f"the rule {asked}"

@@ -112,7 +112,7 @@ def make(method: str, k: int | None, seed: int) -> Any:
 
 
 def choose_size(method: str, X: np.ndarray, y: np.ndarray | None, k: Any, seed: int, notes: list[str]) -> int | None:
-    """What was asked for; else what the method finds itself, or the knee of the spectrum."""
+    """Return the number asked for; else the one that the method finds, or the knee of the spectrum."""
     if isinstance(k, int):
         return k
     if method == "fisher" and k is None:
@@ -156,12 +156,17 @@ def measure(
         figures = {"what": "share of rows not fitted that are put into their group", "rows": tenth, "accuracy": right}
         return figures, {"method": "the most frequent group", "accuracy": usual}
 
-    def kept(rows: np.ndarray) -> float:
+    def variance_kept(rows: np.ndarray) -> float:
         off = rows - model.inverse_transform(model.transform(rows))
         return 1 - float((off**2).sum() / ((rows - X[train].mean(axis=0)) ** 2).sum())
 
     what = "share of the variance that is kept in rows not fitted"
-    figures = {"what": what, "rows": tenth, "kept": kept(X[test]), "kept_in_fitted_rows": kept(X[train])}
+    figures = {
+        "what": what,
+        "rows": tenth,
+        "kept": variance_kept(X[test]),
+        "kept_in_fitted_rows": variance_kept(X[train]),
+    }
     return figures, {"method": "the mean of all rows", "kept": 0.0}
 
 

@@ -19,8 +19,8 @@ from twofold.core.printable import plain
 from twofold.io.tables.read import missing_message
 from twofold.io.tables.table import quote_names
 
-MOST_SHOWN = 12  # components with a bar of their own
-MOST_NAMED = 8  # columns or classes by name
+MAX_BARS = 12  # components with a bar of their own
+MAX_NAMES = 8  # columns or classes by name
 
 
 def inspect(
@@ -47,21 +47,21 @@ def inspect(
 
 
 def in_words(model: Any) -> list[str]:
-    """What the model was fitted to, in plain words."""
+    """Describe what the model was fitted to, in plain words."""
     verb, names = getattr(model, "made_by_", ""), [str(name) for name in getattr(model, "feature_names_in_", [])]
     shape, target = getattr(model, "image_shape_", None), getattr(model, "target_name_", "")
     if shape is not None:
         to = f"images of {' × '.join(map(str, shape))} pixels"
     elif hasattr(model, "n_features_in_"):
         to = count(model.n_features_in_, "column")
-        to += f" ({', '.join(names[:MOST_NAMED])}{', ...' if len(names) > MOST_NAMED else ''})" if names else ""
+        to += f" ({', '.join(names[:MAX_NAMES])}{', ...' if len(names) > MAX_NAMES else ''})" if names else ""
     else:
         to = ""
     by = f"by twofold {verb}" if verb else ""
     said = [" ".join(filter(None, [f"fitted to {to}" if to else "made", by]))] if to or by else []
     if hasattr(model, "classes_"):
         classes = [str(one) for one in model.classes_]
-        shown = f"{', '.join(classes[:MOST_NAMED])}{', ...' if len(classes) > MOST_NAMED else ''}"
+        shown = f"{', '.join(classes[:MAX_NAMES])}{', ...' if len(classes) > MAX_NAMES else ''}"
         what = f"{quote_names([target])}, " if target else ""
         said.append(f"predicts {what}one of {len(classes)} classes: {shown}")
     elif target:
@@ -80,7 +80,7 @@ def uses(file: str, model: Any) -> list[str]:
 
     lines = []
     if type(model).__name__ in WORD_MODELS:
-        lines.append(f"twofold words {file} nearest WORD: words that are used alike")
+        lines.append(f"twofold words {file} nearest WORD: words with similar contexts")
     if type(model).__name__ == "Recommender":
         lines.append(f"twofold apply {file} RATINGS: what people would like")
     elif hasattr(model, "bag_of_words_"):
@@ -172,17 +172,17 @@ def pairs(values: dict[str, Any]) -> Grid:
     grid.add_column(no_wrap=True, min_width=max(map(len, values), default=0))
     grid.add_column(overflow="ellipsis", no_wrap=True)
     for name, value in values.items():
-        grid.add_row(name, said(value))
+        grid.add_row(name, format_value(value))
     return grid
 
 
-def said(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value in few words: a model within the model by its name and parameters."""
     if isinstance(value, dict) and "class" in value:
-        given = ", ".join(f"{name}={said(of)}" for name, of in value["params"].items() if of is not None)
+        given = ", ".join(f"{name}={format_value(of)}" for name, of in value["params"].items() if of is not None)
         return f"{value['class']}({given})"
     if isinstance(value, dict):
-        return ", ".join(f"{name} {said(of)}" for name, of in value.items())
+        return ", ".join(f"{name} {format_value(of)}" for name, of in value.items())
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
@@ -190,13 +190,13 @@ def strips(parts: list[dict[str, Any]], first: int = 1) -> Grid:
     """A little bar for the share of each component or cluster, numbered as the model does, and what it is made of."""
     grid = Grid(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     largest = max(part["share"] for part in parts) or 1.0
-    for c, part in enumerate(parts[:MOST_SHOWN]):
+    for c, part in enumerate(parts[:MAX_BARS]):
         if "center" in part:
             words = "  ".join(f"{name} {value:.4g}" for name, value in part["center"].items())
         else:
             words = "  ".join(f"{'+' if w > 0 else '−'}{name}" for name, w in part["weights"].items())
         grid.add_row(str(c + first), f"{part['share']:.1%}", bar(part["share"] / largest, 16), words)
-    if len(parts) > MOST_SHOWN:
-        rest = sum(part["share"] for part in parts[MOST_SHOWN:])
-        grid.add_row("...", f"{rest:.1%}", f"in {len(parts) - MOST_SHOWN} more", "")
+    if len(parts) > MAX_BARS:
+        rest = sum(part["share"] for part in parts[MAX_BARS:])
+        grid.add_row("...", f"{rest:.1%}", f"in {len(parts) - MAX_BARS} more", "")
     return grid

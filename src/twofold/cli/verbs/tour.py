@@ -38,7 +38,7 @@ def tour(
 
 
 def _is_possible(i: int, name: str) -> bool:
-    """Whether what a station needs is installed; if not, a line on stderr says what that is."""
+    """Check that what a station needs is installed; if not, a line on stderr says what that is."""
     package, extra = EXTRAS.get(name, ("numpy", ""))
     if find_spec(package) is not None:
         return True

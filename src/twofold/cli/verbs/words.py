@@ -146,26 +146,26 @@ def check_alignment(
     check_targets(out, EXPORTED, force, [model, *given, *([pairs] if pairs else [])])
 
 
-def spelled(vectors: WordVectors, word: str) -> str:
+def find_spelling(vectors: WordVectors, word: str) -> str:
     """The word as the vectors know it: as given, else in small letters."""
     return word if word in vectors or word.lower() not in vectors else word.lower()
 
 
 def nearest(vectors: WordVectors, given: list[str], n: int) -> Found:
-    found = {word: vectors.nearest(spelled(vectors, word), n) for word in given}
+    found = {word: vectors.nearest(find_spelling(vectors, word), n) for word in given}
     facts = {word: dict(near) for word, near in found.items()}
-    return Found(facts, grids=[ranked(f"nearest to {word}", "cosine", near) for word, near in found.items()])
+    return Found(facts, grids=[rank_words(f"nearest to {word}", "cosine", near) for word, near in found.items()])
 
 
 def analogy(vectors: WordVectors, given: list[str], n: int, method: str) -> Found:
-    a, b, c = (spelled(vectors, word) for word in given)
+    a, b, c = (find_spelling(vectors, word) for word in given)
     found = vectors.analogy(a, b, c, n, method=method)
-    grid = ranked(f"{a} is to {b} as {c} is to", "cosine" if method == "additive" else "score", found)
+    grid = rank_words(f"{a} is to {b} as {c} is to", "cosine" if method == "additive" else "score", found)
     return Found({"question": [a, b, c], "method": method, "answers": dict(found)}, grids=[grid])
 
 
 def similarity(vectors: WordVectors, given: list[str]) -> Found:
-    a, b = (spelled(vectors, word) for word in given)
+    a, b = (find_spelling(vectors, word) for word in given)
     value = vectors.similarity(a, b)
     return Found({"words": [a, b], "cosine": value}, [f"{a} and {b}: cosine {value:.3f}"])
 
@@ -210,7 +210,7 @@ def align(vectors: WordVectors, other: WordVectors, pairs: str | None, out: list
 
 
 def about(model: str, vectors: WordVectors) -> Found:
-    """What the file holds, and what can be asked."""
+    """Describe what the file holds, and what can be asked."""
     V, k = vectors.vectors_.shape
     some = examples(vectors, 8)
     lines = [f"{model}: {V:,} words, {k} numbers each", f"among them: {', '.join(some)}"]
@@ -218,7 +218,7 @@ def about(model: str, vectors: WordVectors) -> Found:
     return Found({"file": model, "words": V, "n_components": k, "some": some}, lines)
 
 
-def ranked(title: str, name: str, found: list[tuple[str, float]]) -> Grid:
+def rank_words(title: str, name: str, found: list[tuple[str, float]]) -> Grid:
     """Words with their scores, as a table with bars."""
     rows = [[word, f"{score:.3f}", float(score)] for word, score in found]
     return Grid([title, name, ""], rows, right=(1,), most=len(rows))

@@ -60,7 +60,7 @@ def power_iteration(
 
     v ← Av / ‖Av‖ until the moves that are still to come, squared, are at most `tol`; then A is deflated without being
     changed: the known vectors are projected out at every step. The error falls by |λ₂/λ₁| a step, so close eigenvalues
-    take long. Of a symmetric A a pair ±λ, between which v would swing for ever, is found as a plane and then parted. Of
+    take long. Of a symmetric A a pair ±λ, between which v swings without end, is found as a plane and then parted. Of
     any other A deflation finds Schur vectors, from which the eigenvectors follow; it needs real eigenvalues that differ
     in absolute value.
 

@@ -62,7 +62,7 @@ def read_array(path: str, part: str, ending: str, streaming: bool) -> Piece | Ta
 
 
 def check_matrix(path: str) -> None:
-    """Refuse a Matrix Market file that says to hold more than the budget allows, before it is believed."""
+    """Refuse a Matrix Market file that says to hold more than the budget allows, before it is read."""
     rows, columns, entries, layout, *_ = scipy.io.mminfo(path)
     check_budget(16 * entries if layout == "coordinate" else 8 * rows * columns, path)
 

@@ -162,7 +162,7 @@ def read_dates(text: pl.Series) -> tuple[pl.Series | None, str]:
 
 
 def find_form(text: pl.Series, decimal_comma: bool) -> Written:
-    """How most cells are written, if they are numbers at all.
+    """Find how most cells are written, if they are numbers at all.
 
     >>> find_form(pl.Series(["278.000,50 €", "1,5 €"]), False)
     Written(decimal=',', thousands='.', before='', after=' €')
@@ -187,7 +187,7 @@ def find_form(text: pl.Series, decimal_comma: bool) -> Written:
 
 
 def has_groups(bare: pl.Series, mark: str) -> bool:
-    """Whether the digits before the other mark stand in groups of three."""
+    """Check that the digits before the other mark stand in groups of three."""
     other = "." if mark == "," else ","
     head = bare.str.split_exact(other, 1).struct.field("field_0")
     return bool(head.str.contains(_GROUPED[mark]).all())
@@ -216,7 +216,7 @@ def read_form(text: pl.Series, form: Written) -> pl.Series:
 
 
 def is_grouped(column: pl.Series, blanks: frozenset[str]) -> bool:
-    """Whether every number has points before three digits, as 278.000 has: thousands, where decimals have commas."""
+    """Check that every number has points before three digits, as 278.000: thousands, where decimals have commas."""
     text = cells(column, blanks).drop_nulls() if column.dtype == pl.String else column.head(0).cast(pl.String)
     return len(text) > 0 and bool(text.str.contains(_GROUPED["."]).all())
 

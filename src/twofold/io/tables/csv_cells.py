@@ -27,7 +27,7 @@ class Text(NamedTuple):
     mark: bytes
 
     def encode_text(self, data: bytes) -> bytes:
-        """What the file would hold."""
+        """Return the file as it would be written."""
         return self.mark + (data.decode().encode(self.wide) if self.wide else data)
 
 
@@ -80,7 +80,7 @@ def records(text: Text) -> Iterator[Record]:
 
 
 def content(text: Text, span: tuple[int, int]) -> tuple[int, int]:
-    """Where the content of a field begins and ends, inside its quotes and spaces."""
+    """Find where the content of a field begins and ends, inside its quotes and spaces."""
     a, b = span
     if b - a >= 2 and text.data[a : a + 1] == b'"' and text.delimiter != " ":
         a, b = a + 1, text.data.rindex(b'"', a + 1, b)

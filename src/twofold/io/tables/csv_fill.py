@@ -108,7 +108,7 @@ class Style(NamedTuple):
         return text.translate({ord("."): self.form.decimal, ord(","): self.form.thousands})
 
     def write_sd(self, value: float) -> str:
-        """How sure a filled cell is, with at least two digits that say something."""
+        """Format how sure a filled cell is, with at least two significant digits."""
         if not value > 0:
             return "0"
         digits = max(0 if self.exponent else self.decimals, 1 - math.floor(math.log10(value)))
@@ -127,7 +127,7 @@ def style_of(column: pl.Series, known: np.ndarray, form: Written | None = None) 
 
 
 def style_of_levels(source: Source, column: Column, cells: pl.Series, known: np.ndarray) -> Style:
-    """How the levels of a category are spelled in a column of text."""
+    """Return how the levels of a category are spelled in a column of text."""
     assert source.table.frame is not None and source.piece is not None
     typed = source.table.frame[column.name].dtype
     written = cells.filter(pl.Series(known)).str.strip_chars()
@@ -204,7 +204,7 @@ def as_text(
 
 
 def check_places(text: Text, cells: dict[int, dict[int, str]], name: str, missing: Sequence[Any]) -> None:
-    """What is replaced must be blank in the file, too: quotes in odd places can be read in two ways."""
+    """Check that what is replaced is blank in the file, too: quotes in odd places can be read in two ways."""
     blanks = blanks_of(missing)
     codes = {float(one) for one in blanks if re.fullmatch(r"[+-]?(\d+(\.\d+)?|inf)", one)}
     left = set(cells)
@@ -232,7 +232,7 @@ def _number(cell: str) -> float:
 def tails_of(
     source: Source, columns: Sequence[Column], sure: np.ndarray, blank: np.ndarray, look: dict[int, Style]
 ) -> Iterator[tuple[int, str]]:
-    """What every record gets at its end: names for the header, and how sure a filled cell is."""
+    """Return what every record gets at its end: names for the header, and how sure a filled cell is."""
     text, piece = source.text, source.piece
     assert text is not None and piece is not None and piece.lines is not None
     nothing = "NA" if text.delimiter == " " else ""

@@ -94,7 +94,7 @@ def of_numbers(name: str, values: np.ndarray, position: int, fitted: bool = Fals
 
 
 def names_rows(name: str, values: np.ndarray, position: int) -> bool:
-    """Whether numbers without blanks tell every row from every other and are no measurements."""
+    """Check that numbers without blanks tell every row from every other and are no measurements."""
     if len(values) < 3 or np.isnan(values).any() or of_numbers(name, values, position).role != "id":
         return False
     return len(np.unique(values)) == len(values)
@@ -105,13 +105,13 @@ def is_whole(values: np.ndarray) -> bool:
 
 
 def name_is_id(name: str) -> bool:
-    """Whether a name says that the cells are identifiers, though they may repeat themselves."""
+    """Check that a name says that the cells are identifiers, though they may repeat themselves."""
     low = name.strip().lower()
     return any(pattern.fullmatch(form) for pattern in (ID_NAME, POSTCODE_NAME) for form in (name.strip(), low))
 
 
 def is_numbered(name: str, values: np.ndarray, position: int) -> bool:
-    """Whether distinct whole numbers count the rows or name them.
+    """Check that distinct whole numbers count the rows or name them.
 
     They do if the first column counts from 0 or 1, if the name says so, or if no two are the same though their range is
     so narrow that measured ones would have met: of n numbers drawn from R values all are distinct with the chance
@@ -171,14 +171,14 @@ def of_levels(name: str, levels: Sequence[str]) -> Column:
 
 
 def is_prose(known: pl.Series) -> bool:
-    """Whether the cells are sentences rather than names."""
+    """Check that the cells are sentences rather than names."""
     head = known.head(LOOKED_AT)
     words, letters = head.str.count_matches(r"\S+").to_numpy(), head.str.len_chars().to_numpy()
     return len(head) > 0 and bool(words.mean() >= MIN_WORDS or letters.mean() >= MIN_LETTERS)
 
 
 def is_code(text: pl.Series) -> bool:
-    """Whether digits are a code: all of one width, some of them with a zero in front, such as 01234."""
+    """Check that digits are a code: all of one width, some of them with a zero in front, such as 01234."""
     known = text.drop_nulls()
     if not len(known) or not re.fullmatch(rf"\d{{{MIN_CODE_DIGITS},}}", known[0]):
         return False

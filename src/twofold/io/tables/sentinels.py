@@ -52,7 +52,7 @@ class Gap(NamedTuple):
 
 
 def gap_to_others(values: np.ndarray, code: float) -> Gap | None:
-    """How far a number stands apart; None if it occurs but once, or alone."""
+    """Measure how far a number stands apart; None if it occurs but once, or alone."""
     known = values[~np.isnan(values)]
     own = known == code
     count = int(own.sum())

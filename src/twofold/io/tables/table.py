@@ -97,7 +97,7 @@ class Table:
 
     @property
     def named(self) -> bool:
-        """Whether the columns came with names, rather than being numbered here."""
+        """Say whether the columns came with names, rather than being numbered here."""
         return not all(re.fullmatch(r"column_\d+", name) for name in self.columns)
 
     def array(self) -> np.ndarray | sp.csr_array:
@@ -170,7 +170,7 @@ def check_names(parameter: str, names: Sequence[str], columns: Sequence[str], so
 
 
 def blanks_of(missing: Sequence[Any]) -> frozenset[str]:
-    """What stands for a blank, in lower case."""
+    """List what stands for a blank, in lower case."""
     return BLANKS | {(f"{one:g}" if isinstance(one, float) else str(one)).strip().lower() for one in missing}
 
 
@@ -221,7 +221,7 @@ def assemble(
 
 
 def find_dialect(piece: Piece, read: Mapping[str, Read]) -> Dialect:
-    """How a result must be written to look like the input."""
+    """Return how a result must be written to look like the input."""
     comma = any(one.form.decimal == "," for one in read.values())
     points = any(one.series.dtype.is_float() and one.form.decimal == "." for one in read.values())
     dates = {name: one.date for name, one in read.items() if one.date not in ("", "%Y-%m-%d")}
@@ -258,7 +258,7 @@ def read_wishes(names: Sequence[str], source: str, **wishes: Sequence[str]) -> d
 
 
 def wish_of(column: Column) -> str:
-    """How a column must be read so that it gets the role it had in another table."""
+    """Return how a column must be read so that it gets the role it had in another table."""
     if column.levels and column.role != "flag":
         return "category"
     if column.role in ("number", "whole") or (column.levels and is_decimal(column.levels)):
@@ -482,7 +482,7 @@ def say_aside(schema: list[Column], frame: pl.DataFrame, used: Sequence[str | No
 
 
 def say_forms(forms: dict[str, Written]) -> list[str]:
-    """How numbers are written, in words, wherever it had to be decided."""
+    """Describe how numbers are written, wherever it had to be decided."""
     groups: dict[str, list[str]] = {}
     for name, form in forms.items():
         marks = {".": "points", ",": "commas"}
@@ -555,7 +555,7 @@ def remedy(cell: str, column: str) -> str:
 
 
 def is_key(column: pl.Series) -> bool:
-    """Whether the cells tell every row from every other."""
+    """Check that the cells tell every row from every other."""
     cells = pl.Series(map(str, column)) if column.dtype == pl.Object else column  # objects cannot be counted
     return column.null_count() == 0 and cells.n_unique() == len(column) > 1
 
