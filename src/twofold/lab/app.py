@@ -22,7 +22,6 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI, Request, WebSocket, WebSocketDisconnect
-from fastapi.exceptions import HTTPException, RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.background import BackgroundTask
@@ -31,10 +30,10 @@ from starlette.concurrency import run_in_threadpool
 from twofold import __version__
 from twofold.core.checks import InputError
 from twofold.lab import frames
-from twofold.lab.guard import Guard, TooLarge
+from twofold.lab.guard import Guard
 from twofold.lab.jobs import Job, Lab
-from twofold.lab.process import Refused
 from twofold.lab.worker import DOWNLOADS
+from twofold.web.requests import Refused, explain_errors, read_json
 
 PORT = 8226  # tried first, so that the address stays the same
 HOST = "127.0.0.1"
@@ -42,6 +41,7 @@ CONFIG: dict[str, Any] = {
     "log_level": "error" if os.environ.get("TWOFOLD_DEBUG") else "critical",
     "access_log": False,
     "server_header": False,
+    "http": "h11",  # also where httptools is installed, whose limits are others
     "lifespan": "on",
     "timeout_keep_alive": 15,
     "timeout_graceful_shutdown": 1,
@@ -70,40 +70,13 @@ def create(lab: Lab, token: str, port: int) -> Guard:
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     app.state.lab = lab
-    for kind in (Refused, TooLarge, HTTPException, RequestValidationError, Exception):
-        app.add_exception_handler(kind, explain)
+    explain_errors(app)
     add_files(app)
     add_data(app, lab)
     add_jobs(app, lab)
     add_stream(app, lab)
     page, limits = (STATIC / "index.html").read_text(encoding="utf-8"), lab.limits
     return Guard(app, token=token, port=port, page=page, body=limits.body, upload=limits.upload_bytes)
-
-
-async def explain(request: Request, error: Exception) -> Response:
-    """Answer an error with JSON that has one sentence."""
-    if isinstance(error, TooLarge):
-        return JSONResponse({"error": str(error)}, 413, headers={"connection": "close"})
-    if isinstance(error, RequestValidationError):
-        first = error.errors()[0]
-        return JSONResponse({"error": f"{first['loc'][-1]}: {first['msg']}."}, 400)
-    if not isinstance(error, (Refused, HTTPException)):
-        fault = f"internal error, {type(error).__name__}: {error}. Set TWOFOLD_DEBUG=1 to see where."
-        return JSONResponse({"error": " ".join(fault.split())}, 500)
-    status: int = getattr(error, "status", 0) or getattr(error, "status_code", 500)
-    return JSONResponse({"error": str(getattr(error, "detail", error))}, status)
-
-
-async def read_json(request: Request) -> dict[str, Any]:
-    """Read the body of a request, which is an object; the guard limits its size."""
-    data = b"".join([part async for part in request.stream()])
-    try:
-        content = json.loads(data or b"{}", parse_constant=lambda name: None)
-    except (ValueError, RecursionError):
-        raise Refused(400, "The request is no JSON.") from None
-    if not isinstance(content, dict):
-        raise Refused(400, "The request is no JSON object.")
-    return content
 
 
 def pick(request: dict[str, Any], name: str, kind: type | tuple[type, ...], default: Any) -> Any:

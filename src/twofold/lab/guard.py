@@ -9,29 +9,21 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import hmac
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import MutableMapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+from twofold.web.requests import Receive, Scope, Send, limit_body, refuse, same
 
 NO_TOKEN = (
     "Open the address that `twofold lab` printed, with its token: this page was not opened by it, or by an earlier lab."
 )
 RELOAD_PAGE = "<!doctype html><meta http-equiv=refresh content='0;url=/'><title>twofold lab</title>"
-TOO_LARGE = "The body of this request may have {:.0f} MB at most."
 CHANGES = ("POST", "PUT", "PATCH", "DELETE")
-
-
-class TooLarge(Exception):
-    """A body of more bytes than the limit."""
 
 
 def find_inline(page: str) -> list[str]:
@@ -84,7 +76,8 @@ class Guard:
         send = self.with_headers(send)
         if answer is not None:
             return await answer(scope, receive, send)
-        return await self.with_body(scope, receive, send)
+        limit = self.upload if scope["path"] == "/api/data" else self.body
+        return await limit_body(self.app, limit, scope, receive, send)
 
     def check(self, scope: Scope) -> Response | None:
         """Return an answer that refuses the request or exchanges the token, None if it may pass."""
@@ -133,29 +126,3 @@ class Guard:
             await send(message)
 
         return sending
-
-    async def with_body(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, unless its body is larger than the limit, whatever its header says."""
-        limit = self.upload if scope["path"] == "/api/data" else self.body
-        claimed = dict(scope["headers"]).get(b"content-length", b"0")
-        if not claimed.isdigit() or int(claimed) > limit:
-            return await refuse(413, TOO_LARGE.format(limit / 1e6), close=True)(scope, receive, send)
-        received = 0
-
-        async def receiving() -> MutableMapping[str, Any]:
-            nonlocal received
-            message = await receive()
-            received += len(message.get("body", b""))
-            if received > limit:
-                raise TooLarge(TOO_LARGE.format(limit / 1e6))
-            return message
-
-        await self.app(scope, receiving, send)
-
-
-def same(text: str, token: str) -> bool:
-    return hmac.compare_digest(text.encode(), token.encode())
-
-
-def refuse(status: int, reason: str, close: bool = False) -> Response:
-    return JSONResponse({"error": reason}, status, headers={"connection": "close"} if close else None)

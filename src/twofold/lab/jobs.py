@@ -22,7 +22,8 @@ from typing import Any
 from twofold.core.checks import InputError
 from twofold.examples import EXAMPLES
 from twofold.lab import frames
-from twofold.lab.process import Pool, Process, Refused
+from twofold.lab.process import Pool, Process
+from twofold.web.requests import Refused
 
 ALIVE = ("waiting", "running", "paused")
 

@@ -22,19 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from twofold.lab.worker import main
+from twofold.web.requests import Refused
 
 MAX_QUESTIONS = 16  # that wait for an answer of one process
 _START_LOCK = threading.Lock()  # processes are started one at a time
 # Forked from a process that has imported what they need, where forking is safe; elsewhere each imports it.
 _CONTEXT: Any = multiprocessing.get_context("forkserver" if sys.platform == "linux" else "spawn")
-
-
-class Refused(Exception):
-    """A request that cannot be met: a status and one sentence."""
-
-    def __init__(self, status: int, message: str):
-        super().__init__(message)
-        self.status = status
 
 
 class Process:
