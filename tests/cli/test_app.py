@@ -63,7 +63,7 @@ def test_progress_goes_to_a_terminal_on_stderr_only(people):
     os.close(master)
     assert run.returncode == 0, shown
     assert json.loads(printed)["rows"] == 60
-    assert b"reading" in shown and b"writing" in shown
+    assert b"starting" in shown
 
 
 def test_the_help_of_a_verb_is_that_of_its_function(twofold):

@@ -162,7 +162,8 @@ def test_none_and_text_for_models_that_are_not_in_the_registry(name):
         n = len(more[0]) if more else 60
         with pytest.raises(twofold.InputError, match="column \"c3\" of X: row 0 is 'red'"):
             model.fit(TABLES["pandas"]("red")[:n], *more)
-        with pytest.raises(twofold.InputError, match="X\\[0, 0\\] is nan"):
+        nothing = "no known cell" if name in ("ForestImpute", "ColumnImpute") else r"X\[0, 0\] is nan"
+        with pytest.raises(twofold.InputError, match=nothing):
             model.fit(np.full((n, 8), np.nan), *more)
         with pytest.raises(twofold.InputError, match="dim 5" if name in PICTURES else "dim 3"):
             model.fit(np.ones((n, 2, 2, 2, 2) if name in PICTURES else (n, 2, 2)), *more)
