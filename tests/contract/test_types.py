@@ -47,6 +47,19 @@ def test_public_methods_say_what_they_take(cls: type) -> None:
                 )
 
 
+@pytest.mark.parametrize("name", [name for name in twofold._HOMES if inspect.isclass(getattr(twofold, name))])
+def test_an_editor_knows_documented_attributes(name: str) -> None:
+    cls = getattr(twofold, name)
+    section = re.search(r"\n    Attributes\n    -+\n(.*?)(?=\n    \w[^\n]*\n    --|\Z)", cls.__doc__ or "", re.DOTALL)
+    heads = re.findall(r"^    ([\w, ]+) : ", section[1], re.MULTILINE) if section else []
+    declared = {name for base in cls.__mro__ for name in vars(base).get("__annotations__", {})}
+    bases = [base for base in cls.__mro__ if base.__module__.startswith("twofold")]
+    source = "".join(inspect.getsource(base) for base in bases)
+    for attribute in [name for head in heads for name in head.split(", ")]:
+        assigned = re.search(rf"self\.{attribute}\b(?=[^=\n(]*=[^=])", source)  # which an editor sees, too
+        assert attribute in declared or hasattr(cls, attribute) or assigned, attribute
+
+
 @pytest.mark.soak  # `make lint` runs it, once mypy has checked the library
 def test_a_users_program_is_checked(tmp_path: Path) -> None:
     program = tmp_path / "program.py"

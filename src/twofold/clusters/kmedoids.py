@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -90,15 +90,11 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
     """
 
     _heldout_unit = SQUARED
-    medoid_indices_: np.ndarray
-    cluster_centers_: np.ndarray
+    medoid_indices_: Annotated[np.ndarray, "k, >= 0"]
+    cluster_centers_: Annotated[np.ndarray, "k d"]
     _component_axes: ClassVar[dict[str, int]] = {"cluster_centers_": 0, "medoid_indices_": 0}
     _component_numbers: ClassVar[tuple[str, ...]] = ("labels_",)
-    _fitted: ClassVar[dict[str, str]] = {
-        "cluster_centers_": "k d",
-        "medoid_indices_": "k, >= 0",
-        "labels_": "n, >= 0, < k",
-    }
+    labels_: Annotated[np.ndarray, "n, >= 0, < k"]
     _parameter_constraints: ClassVar[dict] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "metric": [str, "callable"],

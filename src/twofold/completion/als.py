@@ -112,6 +112,8 @@ class ALS(Factors):
     reg_: float
     bias_reg_: tuple[float, float] | None = None
     path_: dict
+    solver_: str
+    spread_: float
     _parameter_constraints: ClassVar[dict] = {
         **Factors._parameter_constraints,
         **auto_ridge.RIDGE_PARAMETERS,

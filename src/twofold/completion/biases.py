@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -154,10 +154,9 @@ class Biases(Completion):
     """
 
     mean_: float
-    row_bias_: np.ndarray
-    column_bias_: np.ndarray
+    row_bias_: Annotated[np.ndarray, "n"]
+    column_bias_: Annotated[np.ndarray, "d"]
     reg_: tuple[float, float]
-    _fitted: ClassVar[dict[str, str]] = {"row_bias_": "n", "column_bias_": "d"}
     _parameter_constraints: ClassVar[dict] = {
         "reg": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left"), tuple, list],
         "tol": [Interval(Real, 0, None, closed="left")],

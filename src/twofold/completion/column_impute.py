@@ -10,7 +10,7 @@ No filled number lies beyond the known ones of its column, and whole numbers are
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin, clone
@@ -109,18 +109,12 @@ class ColumnImpute(OneToOneFeatureMixin, TransformerMixin, Imputer):
     """
 
     models_: list[Any]
-    low_: np.ndarray
-    high_: np.ndarray
-    code_center_: np.ndarray
-    code_scale_: np.ndarray
+    low_: Annotated[np.ndarray, "d"]
+    high_: Annotated[np.ndarray, "d"]
+    code_center_: Annotated[np.ndarray, "p"]
+    code_scale_: Annotated[np.ndarray, "p, > 0"]
     _allow_nan: ClassVar[bool] = True
     _allow_sparse: ClassVar[bool] = False
-    _fitted: ClassVar[dict[str, str]] = {
-        "low_": "d",
-        "high_": "d",
-        "code_center_": "p",
-        "code_scale_": "p, > 0",
-    }
     _parameter_constraints: ClassVar[dict] = {
         "models": ["array-like"],
         "chosen": ["array-like", None],

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -219,22 +219,14 @@ class EASE(Ranking):
     [0, 2, 3, 4, 5]
     """
 
-    weights_: np.ndarray
-    columns_: np.ndarray
-    diagonal_: np.ndarray
-    products_: sparse.csr_array
-    column_means_: np.ndarray
-    seen_: sparse.csr_array
+    weights_: Annotated[np.ndarray, "m m"]
+    columns_: Annotated[np.ndarray, "m, >= 0, < d"]
+    diagonal_: Annotated[np.ndarray, "m"]
+    products_: Annotated[sparse.csr_array, "m d, sparse"]
+    column_means_: Annotated[np.ndarray, "d"]
+    seen_: Annotated[sparse.csr_array, "n d, sparse"]
     reg_: float
     mass_: float
-    _fitted: ClassVar[dict[str, str]] = {
-        "columns_": "m, >= 0, < d",
-        "weights_": "m m",
-        "diagonal_": "m",
-        "products_": "m d, sparse",
-        "column_means_": "d",
-        "seen_": "n d, sparse",
-    }
     _parameter_constraints: ClassVar[dict] = {
         "reg": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "intercept": ["boolean"],

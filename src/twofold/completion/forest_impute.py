@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
@@ -102,28 +102,17 @@ class ForestImpute(OneToOneFeatureMixin, TransformerMixin, Imputer):
     np.float64(1.0)
     """
 
-    roots_: np.ndarray
-    features_: np.ndarray
-    thresholds_: np.ndarray
-    nexts_: np.ndarray
-    leaves_: np.ndarray
-    center_: np.ndarray
-    scale_: np.ndarray
-    order_: np.ndarray
-    levels_: np.ndarray
+    roots_: Annotated[np.ndarray, "d t, >= 0"]
+    features_: Annotated[np.ndarray, "m, >= -1, < d"]
+    thresholds_: Annotated[np.ndarray, "m"]
+    nexts_: Annotated[np.ndarray, "m, >= 0"]
+    leaves_: Annotated[np.ndarray, "l"]
+    center_: Annotated[np.ndarray, "d"]
+    scale_: Annotated[np.ndarray, "d, > 0"]
+    order_: Annotated[np.ndarray, "d, >= 0, < d"]
+    levels_: Annotated[np.ndarray, "d, >= 0"]
     _allow_nan: ClassVar[bool] = True
     _allow_sparse: ClassVar[bool] = False
-    _fitted: ClassVar[dict[str, str]] = {
-        "roots_": "d t, >= 0",
-        "features_": "m, >= -1, < d",
-        "thresholds_": "m",
-        "nexts_": "m, >= 0",
-        "leaves_": "l",
-        "center_": "d",
-        "scale_": "d, > 0",
-        "order_": "d, >= 0, < d",
-        "levels_": "d, >= 0",
-    }
     _parameter_constraints: ClassVar[dict] = {
         "n_trees": [Interval(Integral, 1, None, closed="left")],
         "levels": ["array-like", None],

@@ -246,6 +246,7 @@ class GradientFactorization(Factors):
     reg_: float
     bias_reg_: tuple[float, float] | None = None
     path_: dict
+    spread_: float
     _parameter_constraints: ClassVar[dict] = {
         **Factors._parameter_constraints,
         **auto_ridge.RIDGE_PARAMETERS,

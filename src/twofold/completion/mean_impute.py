@@ -14,7 +14,7 @@ neutral 0, 1, 0; so that all cases are one formula:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -128,12 +128,11 @@ class MeanImpute(Completion):
     np.float64(188.8)
     """
 
-    column_codes_: np.ndarray
-    row_codes_: np.ndarray
+    column_codes_: Annotated[np.ndarray, "3 d"]
+    row_codes_: Annotated[np.ndarray, "n 3"]
     mean_: float
     spread_: float
     level_: float
-    _fitted: ClassVar[dict[str, str]] = {"row_codes_": "n 3", "column_codes_": "3 d"}
     _normalizes: ClassVar[bool] = False  # its own way
     _parameter_constraints: ClassVar[dict] = {
         "strategy": [StrOptions({"column", "row", "global"})],

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -283,21 +283,15 @@ class Ranking(Completion):
 class Factors(Completion):
     """Base class: prediction and fold-in from factors and biases."""
 
-    components_: np.ndarray
-    row_factors_: np.ndarray
-    row_bias_: np.ndarray
-    column_bias_: np.ndarray
+    components_: Annotated[np.ndarray, "k d"]
+    row_factors_: Annotated[np.ndarray, "n k"]
+    row_bias_: Annotated[np.ndarray, "n"]
+    column_bias_: Annotated[np.ndarray, "d"]
     mean_: float
     n_components: int | str | None
     max_iter: int
     tol: float
-    _fitted: ClassVar[dict[str, str]] = {
-        "components_": "k d",
-        "row_factors_": "n k",
-        "row_bias_": "n",
-        "column_bias_": "d",
-        "singular_values_": "k, >= 0",
-    }
+    singular_values_: Annotated[np.ndarray, "k, >= 0"]
     _default_components: ClassVar[int] = 20
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [None, Interval(Integral, 1, None, closed="left")],

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -235,13 +235,9 @@ class Neighborhood(Completion):
     True
     """
 
-    similarities_: sparse.csr_array
-    residuals_: sparse.csr_array
+    similarities_: Annotated[sparse.csr_array, "d d (item) or n n (user), sparse"]
+    residuals_: Annotated[sparse.csr_array, "n d (item) or d n (user), sparse"]
     baseline_: Biases
-    _fitted: ClassVar[dict[str, str]] = {
-        "residuals_": "n d (item) or d n (user), sparse",
-        "similarities_": "d d (item) or n n (user), sparse",
-    }
     _parameter_constraints: ClassVar[dict] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "kind": [StrOptions({"item", "user"})],

@@ -8,7 +8,7 @@ which is the best constant for a column:  minimize  Σ_ij w_i (1[x_ij ≠ 0] −
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -40,8 +40,7 @@ class Popularity(Ranking):
     array([1. , 0.5])
     """
 
-    popularity_: np.ndarray
-    _fitted: ClassVar[dict[str, str]] = {"popularity_": "d"}
+    popularity_: Annotated[np.ndarray, "d"]
     _parameter_constraints: ClassVar[dict] = {}
 
     def __init__(self) -> None:

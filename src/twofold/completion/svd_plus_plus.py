@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -329,18 +329,11 @@ class SVDPlusPlus(Factors):
     """
 
     noise_variance_: float
-    implicit_: np.ndarray
-    precision_: np.ndarray
-    row_covariance_: np.ndarray
-    column_covariance_: np.ndarray
+    implicit_: Annotated[np.ndarray, "d k+1"]
+    precision_: Annotated[np.ndarray, "k+1"]
+    row_covariance_: Annotated[np.ndarray, "n p"]
+    column_covariance_: Annotated[np.ndarray, "d p"]
     _default_components: ClassVar[int] = 10
-
-    _fitted: ClassVar[dict[str, str]] = {
-        "implicit_": "d k+1",
-        "column_covariance_": "d p",
-        "row_covariance_": "n p",
-        "precision_": "k+1",
-    }
 
     def __init__(
         self,

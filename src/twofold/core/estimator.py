@@ -6,7 +6,7 @@ import copy
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from scipy import sparse
@@ -99,14 +99,17 @@ class Model(CallbackSupportMixin, BaseEstimator):
     """Base class: scikit-learn's manners, blocks of rows, callbacks, model files."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
-    _fitted: ClassVar[dict[str, str]] = {"feature_names_in_": "d, text"}  # see core/files/arrays_fit.py
     _records: ClassVar[tuple[Any, ...]] = ()  # NamedTuples that fitted attributes may hold
     _allow_nan: ClassVar[bool] = False
     _allow_sparse: ClassVar[bool] = True
     _allow_negative: ClassVar[bool] = True
     _takes_text: ClassVar[bool] = False  # in place of a table
     _instead: ClassVar[dict[str, str]] = {}  # parameters that others have and this class has not -> what to do instead
-    feature_names_in_: np.ndarray
+    n_features_in_: int
+    feature_names_in_: Annotated[np.ndarray, "d, text"]
+    history_: dict[str, list[float]]
+    n_iter_: int
+    converged_: bool
     get_feature_names_out: Callable[..., np.ndarray]
 
     def __new__(cls, *args: Any, **parameters: Any) -> Self:

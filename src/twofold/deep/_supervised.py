@@ -6,7 +6,7 @@ One epoch:  every batch of n rows  a step along the gradient of the loss, which 
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 import torch
@@ -155,8 +155,7 @@ class Supervised(Network):
 class Classifier(ClassifierMixin, Supervised):
     """Base of the networks for classes: log-odds out, one for two classes, one each for labels of a set."""
 
-    _fitted: ClassVar[dict[str, str]] = {"classes_": "., text"}
-    classes_: np.ndarray
+    classes_: Annotated[np.ndarray, "., text"]
     out_activation_: str
 
     @fitting

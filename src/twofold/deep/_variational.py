@@ -17,9 +17,9 @@ import math
 import warnings
 import zlib
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -360,7 +360,8 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageModel)
         "warm_up": [Interval(Real, 0, 1, closed="both")],
         "n_draws": [Interval(Integral, 1, None, closed="left")],
     }
-    _fitted: ClassVar[dict[str, str]] = {"latent_kl_": "k", "active_": "k"}
+    latent_kl_: Annotated[np.ndarray, "k"] = field(init=False, repr=False)
+    active_: Annotated[np.ndarray, "k"] = field(init=False, repr=False)
     # parameters that some have, and the others at these values
     gradient = "reparameterized"
     output = "bernoulli"

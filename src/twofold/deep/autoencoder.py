@@ -9,10 +9,10 @@ References: Hinton & Salakhutdinov 2006; Vincent et al. 2008 (denoising).
 from __future__ import annotations
 
 import copy
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -136,7 +136,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
     True
     """
 
-    _fitted: ClassVar[dict[str, str]] = {"columns_": "., >= 0, < d"}
+    columns_: Annotated[np.ndarray, "., >= 0, < d"] = field(init=False, repr=False)
     _parameter_constraints: ClassVar[dict] = {
         "hidden_layer_sizes": ["array-like"],
         "output": [StrOptions({"identity", "logistic"})],

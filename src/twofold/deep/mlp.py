@@ -11,9 +11,9 @@ References: Rumelhart, Hinton & Williams 1986; Srivastava et al. 2014 (dropout).
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -38,7 +38,7 @@ LAST_LAYER_FACTOR = 0.1  # of the usual first weights of the last layer, when it
 class MLP(Supervised):
     """Base of the networks of dense layers: a column that never varies is not read."""
 
-    _fitted: ClassVar[dict[str, str]] = {"columns_": "., >= 0, < d"}
+    columns_: Annotated[np.ndarray, "., >= 0, < d"] = field(init=False, repr=False)
     _allow_sparse: ClassVar[bool] = True
     _instead: ClassVar[dict[str, str]] = {
         "max_fun": f"max_iter sets how often the loss is evaluated, at most {MAX_EVALUATIONS:,} times. Leave it out."

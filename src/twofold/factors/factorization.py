@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -146,21 +146,15 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     True
     """
 
-    components_: np.ndarray
-    intercept_: np.ndarray
-    owners_: np.ndarray
-    scales_: np.ndarray
+    components_: Annotated[np.ndarray, "k m"]
+    intercept_: Annotated[np.ndarray, "m"]
+    owners_: Annotated[np.ndarray, "m, >= 0, < d"]
+    scales_: Annotated[np.ndarray, "d, > 0"]
     _allow_nan: ClassVar[bool] = True
     _records: ClassVar[tuple] = (
         *(getattr(losses, name) for name in losses.__all__ if name != "Loss"),
         *(getattr(constraints, name) for name in constraints.__all__ if name != "Constraint"),
     )
-    _fitted: ClassVar[dict[str, str]] = {
-        "components_": "k m",
-        "intercept_": "m",
-        "owners_": "m, >= 0, < d",
-        "scales_": "d, > 0",
-    }
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [None, Interval(Integral, 1, None, closed="left")],
         "loss": [None, losses.Loss, list],

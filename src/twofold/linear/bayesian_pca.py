@@ -12,7 +12,7 @@ Reference: Bishop 1999.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -82,14 +82,13 @@ class BayesianPCA(LatentGaussian):
     3
     """
 
-    _fitted: ClassVar[dict[str, str]] = {
-        "components_": "k d",
-        "loadings_": "d k",
-        "mean_": "d",
-        "explained_variance_": "k",
-        "noise_variance_": ", >= 0",
-        "alpha_": "., any",  # of all directions, active or not
-    }
+    components_: Annotated[np.ndarray, "k d"]
+    loadings_: Annotated[np.ndarray, "d k"]
+    mean_: Annotated[np.ndarray, "d"]
+    n_active_: int
+    explained_variance_: Annotated[np.ndarray, "k"]
+    noise_variance_: Annotated[float, ", >= 0"]
+    alpha_: Annotated[np.ndarray, "., any"]
 
     def __init__(
         self, n_components: int | None = None, *, tol: float = 1e-7, max_iter: int = 2000, random_state: Seed = None

@@ -17,7 +17,7 @@ References: Rubin & Thayer 1982; Jöreskog 1967 (W given ψ); Kaiser 1958 (varim
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import scipy.linalg as sla
@@ -87,7 +87,6 @@ class FactorAnalysis(LatentGaussian):
     array([1., 2., 3., 1., 2., 3.])
     """
 
-    history_: dict[str, list[float]]
     _spare: ClassVar[int] = 0
     _column_axes: ClassVar[dict[str, tuple[int, ...]]] = {
         "mean_": (0,),
@@ -95,12 +94,10 @@ class FactorAnalysis(LatentGaussian):
         "components_": (1,),
         "noise_variance_": (0, 0),
     }
-    _fitted: ClassVar[dict[str, str]] = {
-        "components_": "k d",
-        "loadings_": "d k",
-        "mean_": "d",
-        "noise_variance_": "d, >= 0",
-    }
+    components_: Annotated[np.ndarray, "k d"]
+    loadings_: Annotated[np.ndarray, "d k"]
+    mean_: Annotated[np.ndarray, "d"]
+    noise_variance_: Annotated[np.ndarray, "d, >= 0"]
     _parameter_constraints: ClassVar[dict] = {
         **LatentGaussian._parameter_constraints,
         "n_components": [Interval(Integral, 0, None, closed="left"), None],

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -66,14 +66,12 @@ class FisherLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMix
     ((1797, 9), True)
     """
 
-    _fitted: ClassVar[dict[str, str]] = {
-        "components_": "k d",
-        "mean_": "d",
-        "explained_variance_ratio_": "k",
-        "means_": "c k",
-        "priors_": "c, >= 0",
-        "classes_": "c, text",
-    }
+    components_: Annotated[np.ndarray, "k d"]
+    mean_: Annotated[np.ndarray, "d"]
+    explained_variance_ratio_: Annotated[np.ndarray, "k"]
+    means_: Annotated[np.ndarray, "c k"]
+    priors_: Annotated[np.ndarray, "c, >= 0"]
+    classes_: Annotated[np.ndarray, "c, text"]
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "shrinkage": [Interval(Real, 0, 1, closed="both")],

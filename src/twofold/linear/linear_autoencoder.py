@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -103,7 +103,12 @@ class LinearAutoencoder(Reorderable, ClassNamePrefixFeaturesOutMixin, Transforme
 
     _turns, _heldout_unit = True, SQUARED
     _component_axes: ClassVar[dict[str, int]] = {"encoder_": 0, "decoder_": 1, "components_": 0}
-    _fitted: ClassVar[dict[str, str]] = {"components_": "k d", "encoder_": "k d", "decoder_": "d k", "mean_": "d"}
+    components_: Annotated[np.ndarray, "k d"]
+    encoder_: Annotated[np.ndarray, "k d"]
+    decoder_: Annotated[np.ndarray, "d k"]
+    principal_angle_: float
+    identifiability_: float
+    mean_: Annotated[np.ndarray, "d"]
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "tied": ["boolean"],

@@ -13,7 +13,7 @@ from __future__ import annotations
 import warnings
 from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -91,12 +91,10 @@ class MixtureOfPPCA(Reorderable, Imputer, MixtureDensity):
 
     _component_axes: ClassVar[dict[str, int]] = {"weights_": 0, "means_": 0, "loadings_": 0, "noise_variance_": 0}
     _allow_nan: ClassVar[bool] = True
-    _fitted: ClassVar[dict[str, str]] = {
-        "loadings_": "c d k",
-        "means_": "c d",
-        "noise_variance_": "c, > 0",
-        "weights_": "c, >= 0",
-    }
+    loadings_: Annotated[np.ndarray, "c d k"]
+    means_: Annotated[np.ndarray, "c d"]
+    noise_variance_: Annotated[np.ndarray, "c, > 0"]
+    weights_: Annotated[np.ndarray, "c, >= 0"]
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "n_latent": [Interval(Integral, 1, None, closed="left"), None],

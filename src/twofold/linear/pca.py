@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -119,19 +119,19 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _n_comp
 
     moments_: Moments
     n_samples_: int
-    history_: dict[str, list[float]]
-    n_iter_: int
     _column_axes: ClassVar[dict[str, tuple[int, ...]]] = {"mean_": (0,), "scale_": (0,)}
     _allow_nan: ClassVar[bool] = True
     _records: ClassVar[tuple] = (Moments,)
-    _fitted: ClassVar[dict[str, str]] = {
-        "components_": "k d",
-        "mean_": "d",
-        "scale_": "d",
-        "explained_variance_": "k, >= 0",
-        "explained_variance_ratio_": "k",
-        "singular_values_": "k, >= 0",
-    }
+    components_: Annotated[np.ndarray, "k d"]
+    mean_: Annotated[np.ndarray, "d"]
+    n_components_: int
+    noise_variance_: float
+    total_variance_: float
+    svd_solver_: str
+    scale_: Annotated[np.ndarray, "d"]
+    explained_variance_: Annotated[np.ndarray, "k, >= 0"]
+    explained_variance_ratio_: Annotated[np.ndarray, "k"]
+    singular_values_: Annotated[np.ndarray, "k, >= 0"]
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [
             Interval(Integral, 0, None, closed="left"),

@@ -11,7 +11,7 @@ Reference: Tipping & Bishop 1999.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -85,14 +85,12 @@ class PPCA(SizedBySpectrum, LatentGaussian):
     True
     """
 
-    _fitted: ClassVar[dict[str, str]] = {
-        "components_": "k d",
-        "loadings_": "d k",
-        "mean_": "d",
-        "scale_": "d",
-        "explained_variance_": "k",
-        "noise_variance_": ", >= 0",
-    }
+    components_: Annotated[np.ndarray, "k d"]
+    loadings_: Annotated[np.ndarray, "d k"]
+    mean_: Annotated[np.ndarray, "d"]
+    scale_: Annotated[np.ndarray, "d"]
+    explained_variance_: Annotated[np.ndarray, "k"]
+    noise_variance_: Annotated[float, ", >= 0"]
     _parameter_constraints: ClassVar[dict] = {
         **LatentGaussian._parameter_constraints,
         "solver": [StrOptions({"auto", "closed", "em"})],

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -66,13 +66,11 @@ class PPCAClassifier(ClassifierMixin, ClassDensity):
     """
 
     _allow_nan: ClassVar[bool] = True
-    _fitted: ClassVar[dict[str, str]] = {
-        "loadings_": "c d k",
-        "means_": "c d",
-        "noise_variance_": "c, > 0",
-        "priors_": "c, >= 0",
-        "classes_": "c, text",
-    }
+    loadings_: Annotated[np.ndarray, "c d k"]
+    means_: Annotated[np.ndarray, "c d"]
+    noise_variance_: Annotated[np.ndarray, "c, > 0"]
+    priors_: Annotated[np.ndarray, "c, >= 0"]
+    classes_: Annotated[np.ndarray, "c, text"]
     _parameter_constraints: ClassVar[dict] = {"n_components": [Interval(Integral, 1, None, closed="left")], **ITERATIVE}
 
     def __init__(self, n_components: int = 2, *, tol: float = 1e-8, max_iter: int = 1000, random_state: Seed = None):

@@ -11,8 +11,8 @@ Codes that are better than those of the pursuit are not kept, since atoms that n
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -178,7 +178,7 @@ class KSVD(LearnedDictionary):
     """
 
     _allow_nan: ClassVar[bool] = True
-    _fitted: ClassVar[dict[str, str]] = {"components_": "k d"}
+    components_: Annotated[np.ndarray, "k d"] = field(init=False, repr=False)
     _parameter_constraints: ClassVar[dict] = {
         **LearnedDictionary._parameter_constraints,
         "solver": [StrOptions({"approximate", "exact"})],

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -230,12 +230,11 @@ class OnlineDictionary(LearnedDictionary):
     True
     """
 
-    _fitted: ClassVar[dict[str, str]] = {
-        "components_": "k d",
-        "code_sums_": "k k",
-        "signal_sums_": "k d",
-        "idle_": "k, any",
-    }
+    components_: Annotated[np.ndarray, "k d"] = field(init=False, repr=False)
+    n_batches_: int = field(init=False, repr=False)
+    code_sums_: Annotated[np.ndarray, "k k"] = field(init=False, repr=False)
+    signal_sums_: Annotated[np.ndarray, "k d"] = field(init=False, repr=False)
+    idle_: Annotated[np.ndarray, "k, any"] = field(init=False, repr=False)
     _parameter_constraints: ClassVar[dict] = {
         **LearnedDictionary._parameter_constraints,
         "batch_size": [Interval(Integral, 1, None, closed="left")],

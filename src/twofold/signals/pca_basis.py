@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -56,9 +56,8 @@ class PCABasis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     """
 
     _turns, _heldout_unit = True, SQUARED
-    components_: np.ndarray
-    mean_: np.ndarray
-    _fitted: ClassVar[dict[str, str]] = {"components_": "k p", "mean_": "p"}
+    components_: Annotated[np.ndarray, "k p"]
+    mean_: Annotated[np.ndarray, "p"]
     _parameter_constraints: ClassVar[dict] = {"n_components": [None, Interval(Integral, 1, None, closed="left")]}
 
     def __init__(self, n_components: int | None = None):

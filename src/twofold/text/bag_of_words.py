@@ -12,7 +12,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -101,16 +101,11 @@ class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: 
            [0, 0, 1, 0, 0]], dtype=int32)
     """
 
-    vocabulary_: np.ndarray
-    document_frequency_: np.ndarray
+    vocabulary_: Annotated[np.ndarray, "v, text"]
+    document_frequency_: Annotated[np.ndarray, "v, >= 0"]
     n_documents_: int
-    stop_words_: np.ndarray
+    stop_words_: Annotated[np.ndarray, "., text"]
     _takes_text: ClassVar[bool] = True
-    _fitted: ClassVar[dict[str, str]] = {
-        "vocabulary_": "v, text",
-        "document_frequency_": "v, >= 0",
-        "stop_words_": "., text",
-    }
     _parameter_constraints: ClassVar[dict] = {
         "lowercase": ["boolean"],
         "stop_words": [str, os.PathLike, list, tuple, set, frozenset, np.ndarray, None],

@@ -12,7 +12,7 @@ import heapq
 import tempfile
 from collections.abc import Callable, Iterable
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -79,12 +79,11 @@ class Vocabulary(Model):
     (1, False, array([2, 0, 1], dtype=int32))
     """
 
-    words_: np.ndarray
-    counts_: np.ndarray
+    words_: Annotated[np.ndarray, "v, text"]
+    counts_: Annotated[np.ndarray, "v, >= 0"]
     n_tokens_: int
     n_lines_: int
     _takes_text: ClassVar[bool] = True
-    _fitted: ClassVar[dict[str, str]] = {"words_": "v, text", "counts_": "v, >= 0"}
     _parameter_constraints: ClassVar[dict] = {
         "min_count": [Interval(Integral, 1, None, closed="left")],
         "max_size": [Interval(Integral, 1, None, closed="left"), None],

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -91,15 +91,12 @@ class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     """
 
     _turns, _heldout_unit = True, SQUARED + " of the weighted table"
-    components_: np.ndarray
-    idf_: np.ndarray
-    _fitted: ClassVar[dict[str, str]] = {
-        "components_": "k d",
-        "singular_values_": "k, >= 0",
-        "explained_variance_": "k",
-        "explained_variance_ratio_": "k",
-        "idf_": "d",
-    }
+    components_: Annotated[np.ndarray, "k d"]
+    idf_: Annotated[np.ndarray, "d"]
+    n_components_: int
+    singular_values_: Annotated[np.ndarray, "k, >= 0"]
+    explained_variance_: Annotated[np.ndarray, "k"]
+    explained_variance_ratio_: Annotated[np.ndarray, "k"]
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "weighting": [StrOptions({"tfidf", "log"}), None],

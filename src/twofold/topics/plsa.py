@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -156,9 +156,9 @@ class PLSA(Reorderable, TopicModel):
     array([0., 1.])
     """
 
-    topic_share_: np.ndarray
+    topic_share_: Annotated[np.ndarray, "k, >= 0"]
     _component_axes: ClassVar[dict[str, int]] = {"components_": 0, "topic_share_": 0}
-    _fitted: ClassVar[dict[str, str]] = {"components_": "k d, >= 0", "topic_share_": "k, >= 0"}
+    components_: Annotated[np.ndarray, "k d, >= 0"]
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [None, Interval(Integral, 1, None, closed="left")],
         "tempering": [Interval(Real, 0, None, closed="neither")],

@@ -72,9 +72,6 @@ class Alignment(Model):
     pairs_: np.ndarray
     source_: WordVectors
     target_: WordVectors
-    history_: dict
-    n_iter_: int
-    converged_: bool
     _parameter_constraints: ClassVar[dict] = {
         "refine": [Interval(Integral, 0, None, closed="left")],
         "vocabulary": [Interval(Integral, 1, None, closed="left")],

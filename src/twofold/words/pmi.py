@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -133,17 +133,11 @@ class PMIEmbedding(Model):
     ('kitten', 'boat')
     """
 
-    vectors_: WordVectors
-    contexts_: WordVectors
-    vocabulary_: Vocabulary
-    singular_values_: np.ndarray
+    vectors_: Annotated[WordVectors, "vectors_: v k"]
+    contexts_: Annotated[WordVectors, "vectors_: v k"]
+    vocabulary_: Annotated[Vocabulary, "words_: v, text"]
+    singular_values_: Annotated[np.ndarray, "k"]
     _takes_text: ClassVar[bool] = True
-    _fitted: ClassVar[dict[str, str]] = {
-        "singular_values_": "k",
-        "vocabulary_.words_": "v, text",
-        "vectors_.vectors_": "v k",
-        "contexts_.vectors_": "v k",
-    }
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "window": [Interval(Integral, 1, None, closed="left")],

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, clone
@@ -119,7 +119,7 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
     """
 
     _turns, _heldout_unit = True, SQUARED
-    cluster_centers_: np.ndarray
+    cluster_centers_: Annotated[np.ndarray, "k d"]
     scale_: np.ndarray
     _component_axes: ClassVar[dict[str, int]] = {"cluster_centers_": 0, "components_": 0, "counts_": 0}
     _component_numbers: ClassVar[tuple[str, ...]] = ("labels_",)
@@ -127,12 +127,9 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
     _instead: ClassVar[dict[str, str]] = {
         "algorithm": "the shape of X decides on bounds, which change no result. Leave it out."
     }
-    _fitted: ClassVar[dict[str, str]] = {
-        "cluster_centers_": "k d",
-        "components_": "k d",
-        "counts_": "k, >= 0",
-        "labels_": "n, >= 0, < k",
-    }
+    components_: Annotated[np.ndarray, "k d"]
+    counts_: Annotated[np.ndarray, "k, >= 0"]
+    labels_: Annotated[np.ndarray, "n, >= 0, < k"]
     _parameter_constraints: ClassVar[dict] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions(INITS), "array-like", "callable"],

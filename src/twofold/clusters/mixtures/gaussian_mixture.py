@@ -14,7 +14,7 @@ from __future__ import annotations
 import warnings
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import softmax
@@ -117,12 +117,10 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
     _records: ClassVar[tuple] = (Sums,)
     sums_: Sums
     origin_: np.ndarray
-    _fitted: ClassVar[dict[str, str]] = {
-        "means_": "k d",
-        "components_": "k d",
-        "weights_": "k, >= 0",
-        "covariances_": "k d d (full) or d d (tied) or k d (diag) or k (spherical) or d d (fixed)",
-    }
+    means_: Annotated[np.ndarray, "k d"]
+    components_: Annotated[np.ndarray, "k d"]
+    weights_: Annotated[np.ndarray, "k, >= 0"]
+    covariances_: Annotated[np.ndarray, "k d d (full) or d d (tied) or k d (diag) or k (spherical) or d d (fixed)"]
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "covariance_type": [StrOptions(set(TYPES))],

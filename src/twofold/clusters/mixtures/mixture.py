@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -102,10 +102,9 @@ class Mixture(Reorderable, MixtureDensity):
     (array([0.75, 0.25]), array([ 1., 20.]))
     """
 
-    weights_: np.ndarray
-    parameters_: tuple
+    weights_: Annotated[np.ndarray, "k, >= 0"]
+    parameters_: Annotated[tuple, "k ..."]
     _component_axes: ClassVar[dict[str, int]] = {"weights_": 0, "parameters_": 0}
-    _fitted: ClassVar[dict[str, str]] = {"weights_": "k, >= 0", "parameters_": "k ..."}
     _parameter_constraints: ClassVar[dict] = {
         "component": [str, HasMethods(["log_density", "sums", "estimate"])],
         "n_components": [Interval(Integral, 1, None, closed="left")],

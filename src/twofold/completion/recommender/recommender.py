@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from numbers import Integral, Real
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -130,24 +130,17 @@ class Recommender(Model):
     True
     """
 
-    users_: np.ndarray
-    items_: np.ndarray
-    ratings_: sparse.csr_array
+    users_: Annotated[np.ndarray, "n, text"]
+    items_: Annotated[np.ndarray, "d, text"]
+    ratings_: Annotated[sparse.csr_array, "n d, sparse"]
     model_: Any
     implicit_: bool
-    names_: np.ndarray | None = None
+    names_: Annotated[np.ndarray | None, "d, text, or None"] = None
     ranker_: Any = None  # the model of the lists where it is not `model_`
     cells_: str = AS_GIVEN  # how the model of the lists sees ratings
     content_: Any = MappingProxyType({})
-    refused_: Any = None
+    refused_: Annotated[Any, "n d, sparse, or None"] = None
     spread_: float = 1.0  # of what ratings deviate from the baseline
-    _fitted: ClassVar[dict[str, str]] = {
-        "users_": "n, text",
-        "items_": "d, text",
-        "names_": "d, text, or None",
-        "ratings_": "n d, sparse",
-        "refused_": "n d, sparse, or None",
-    }
     _parameter_constraints: ClassVar[dict] = {
         "model": [None, Completion],
         "user": [None, str],

@@ -1,18 +1,21 @@
 """How the fitted arrays of a model fit together, declared beside them and checked when a file is loaded.
 
-    _fitted = {"components_": "k d", "weights_": "k, >= 0", "labels_": "n, >= 0, < k", "residuals_": "n d"}
+    components_: Annotated[np.ndarray, "k d"]
+    labels_: Annotated[np.ndarray, "n, >= 0, < k"]
+    vectors_: Annotated[WordVectors, "vectors_: k d"]
 
 First the sizes of the axes: d is the number of columns of X, and any other name means the same size wherever the class
 uses it; k+1 is one more, a dot is any size, three dots are any further axes, and nothing at all is a single number.
 Where a parameter decides, its value stands behind each choice: "k d d (full) or k d (diag)". Then what holds for every
-entry; all are finite unless "any" is said; "text" are ids or words, of which the shape alone is checked. A name with a
-dot is that of a part: "vectors_.vectors_". Compiled code relies on all this: a file from a stranger must not lead
+entry; all are finite unless "any" is said; "text" are ids or words, of which the shape alone is checked. A name before
+a colon is that of a part. Compiled code relies on all this: a file from a stranger must not lead
 outside an array.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 from typing import Any
 
 import numpy as np
@@ -20,12 +23,24 @@ from scipy import sparse
 
 from twofold.core.files.safetensors_file import Wrong, require
 
+DECLARED = re.compile(r"""Annotated\[.*, ["'](?:(\w+): )?([^"':]*)["']\]""")
 COMPARED: dict[str, Any] = {">=": np.greater_equal, ">": np.greater, "<": np.less}
 
 
 def read_declarations(cls: type) -> dict[str, str]:
-    """Read what a class and its bases declare of their fitted arrays."""
-    return {name: text for base in reversed(cls.__mro__) for name, text in vars(base).get("_fitted", {}).items()}
+    """Read what a class and its bases declare of their fitted arrays, by the names of attributes or "attribute.part".
+
+    >>> from twofold import SkipGram
+    >>> read_declarations(SkipGram)["vectors_.vectors_"]
+    'v k'
+    """
+    declarations = {}
+    for base in reversed(cls.__mro__):
+        for name, annotation in vars(base).get("__annotations__", {}).items():  # text: all modules postpone them
+            if match := DECLARED.fullmatch(str(annotation)):
+                part, text = match.groups()
+                declarations[f"{name}.{part}" if part else name] = text
+    return declarations
 
 
 def check_arrays(model: Any) -> None:

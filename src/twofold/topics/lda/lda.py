@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -111,14 +111,11 @@ class LatentDirichletAllocation(Reorderable, TopicModel):
     [[0, 0, 0, 1, 1, 1], [1, 1, 1, 0, 0, 0]]
     """
 
-    doc_topic_prior_: np.ndarray
-    history_: dict[str, list[float]]
+    doc_topic_prior_: Annotated[np.ndarray, "k, > 0"]
+    topic_word_prior_: float
     _component_axes: ClassVar[dict[str, int]] = {"components_": 0, "doc_topic_prior_": 0, "topic_weight_": 0}
-    _fitted: ClassVar[dict[str, str]] = {
-        "components_": "k d, >= 0",
-        "doc_topic_prior_": "k, > 0",
-        "topic_weight_": "k, >= 0",
-    }
+    components_: Annotated[np.ndarray, "k d, >= 0"]
+    topic_weight_: Annotated[np.ndarray, "k, >= 0"]
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "doc_topic_prior": [None, StrOptions({"learned"}), Interval(Real, 0, None, closed="neither"), "array-like"],

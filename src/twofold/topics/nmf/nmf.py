@@ -12,7 +12,7 @@ Half-steps, a file a divergence: squared, kullback_leibler, beta_divergence. Ext
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -123,7 +123,10 @@ class NMF(Reorderable, NonnegativeModel):
 
     _allow_nan: ClassVar[bool] = True
     _component_axes: ClassVar[dict[str, int]] = {"components_": 0}
-    _fitted: ClassVar[dict[str, str]] = {"components_": "k d, >= 0", "means_": "d"}
+    components_: Annotated[np.ndarray, "k d, >= 0"]
+    means_: Annotated[np.ndarray, "d"]
+    n_components_: int
+    solver_: str
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [None, StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "init": [None, StrOptions(STARTS), "array-like"],

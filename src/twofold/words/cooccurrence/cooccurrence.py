@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Integral
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -110,10 +110,9 @@ class Cooccurrence(Model):
            [1.5, 1.5, 0. ]], dtype=float32)
     """
 
-    vocabulary_: Vocabulary
-    counts_: Any
+    vocabulary_: Annotated[Vocabulary, "words_: v, text"]
+    counts_: Annotated[Any, "v v, >= 0, sparse, or path"]
     _takes_text: ClassVar[bool] = True
-    _fitted: ClassVar[dict[str, str]] = {"counts_": "v v, >= 0, sparse, or path", "vocabulary_.words_": "v, text"}
     _parameter_constraints: ClassVar[dict] = {
         "window": [Interval(Integral, 1, None, closed="left")],
         "weighting": [StrOptions({"harmonic", "flat"})],

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -119,22 +119,14 @@ class GloVe(Model):
     True
     """
 
-    vectors_: WordVectors
-    vocabulary_: Vocabulary
-    row_factors_: np.ndarray
-    components_: np.ndarray
-    row_bias_: np.ndarray
-    column_bias_: np.ndarray
+    vectors_: Annotated[WordVectors, "vectors_: v k"]
+    vocabulary_: Annotated[Vocabulary, "words_: v, text"]
+    row_factors_: Annotated[np.ndarray, "v k"]
+    components_: Annotated[np.ndarray, "k v"]
+    row_bias_: Annotated[np.ndarray, "v"]
+    column_bias_: Annotated[np.ndarray, "v"]
     total_: float
     _takes_text: ClassVar[bool] = True
-    _fitted: ClassVar[dict[str, str]] = {
-        "components_": "k v",
-        "row_factors_": "v k",
-        "row_bias_": "v",
-        "column_bias_": "v",
-        "vocabulary_.words_": "v, text",
-        "vectors_.vectors_": "v k",
-    }
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "window": [Interval(Integral, 1, None, closed="left")],

@@ -17,7 +17,7 @@ import time
 import zlib
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -122,17 +122,11 @@ class SkipGram(Model):
     ('kitten', 'boat')
     """
 
-    vectors_: WordVectors
-    contexts_: WordVectors
-    biases_: np.ndarray | None
-    vocabulary_: Vocabulary
+    vectors_: Annotated[WordVectors, "vectors_: v k"]
+    contexts_: Annotated[WordVectors, "vectors_: v k"]
+    biases_: Annotated[np.ndarray | None, "v, or None"]
+    vocabulary_: Annotated[Vocabulary, "words_: v, text"]
     _takes_text: ClassVar[bool] = True
-    _fitted: ClassVar[dict[str, str]] = {
-        "vocabulary_.words_": "v, text",
-        "vectors_.vectors_": "v k",
-        "contexts_.vectors_": "v k",
-        "biases_": "v, or None",
-    }
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "window": [Interval(Integral, 1, None, closed="left"), None],

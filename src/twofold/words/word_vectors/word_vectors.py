@@ -17,7 +17,7 @@ import os
 from collections.abc import Iterator
 from functools import cached_property
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -84,10 +84,9 @@ class WordVectors(Model):
     [('queen', 0.9585...)]
     """
 
-    words_: np.ndarray
-    vectors_: np.ndarray
-    counts_: np.ndarray | None
-    _fitted: ClassVar[dict[str, str]] = {"words_": "v, text", "vectors_": "v k", "counts_": "v, >= 0, or None"}
+    words_: Annotated[np.ndarray, "v, text"]
+    vectors_: Annotated[np.ndarray, "v k"]
+    counts_: Annotated[np.ndarray | None, "v, >= 0, or None"]
 
     @classmethod
     def of(cls, words: Any, vectors: Any, counts: Any = None) -> WordVectors:
