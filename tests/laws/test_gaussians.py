@@ -188,14 +188,6 @@ def test_expected_errors_of_imputation_are_honest():
     assert ((filled - X)[holes] / std[holes]).std() == pytest.approx(1.0, abs=0.05)
 
 
-@pytest.mark.parametrize("model", [PPCA(2, solver="em", random_state=0, tol=1e-12), FactorAnalysis(2, tol=1e-12)])
-def test_row_order_is_irrelevant(model):
-    X = rows()
-    one = model.set_params(random_state=0).fit(X).score_samples(X)
-    other = model.fit(np.random.default_rng(0).permutation(X)).score_samples(X)
-    np.testing.assert_allclose(one, other, rtol=1e-5)
-
-
 # ---- factor analysis, Bayesian PCA -------------------------------------------------------------------------------
 
 

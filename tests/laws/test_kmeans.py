@@ -4,11 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.cluster import KMeans as Reference
 from sklearn.exceptions import ConvergenceWarning
 
-from twofold import Checkpoint, EarlyStopping, GaussianMixture, KMeans
+from tests.callbacks import Crash, Recorder
+from twofold import Checkpoint, GaussianMixture, KMeans
 
 STARTS = ["k-means++", "plain-k-means++", "k-means||", "random"]
 
@@ -80,16 +80,6 @@ def test_equals_scikit_learn_from_the_same_start(dtype, offset, weighted):
     assert ours.inertia_ == pytest.approx(theirs.inertia_, rel=1e-9 if dtype == np.float64 else 2e-3)
 
 
-def test_sparse_rows_equal_scikit_learn():
-    rng = np.random.default_rng(0)
-    X = sparse.random_array((600, 30), density=0.1, format="csr", rng=rng)
-    Z = X[:8].toarray()
-    ours, theirs = exact(Z).fit(X), Reference(8, init=Z, n_init=1, tol=0, algorithm="lloyd").fit(X)
-    np.testing.assert_array_equal(ours.labels_, theirs.labels_)
-    assert ours.inertia_ == pytest.approx(theirs.inertia_, rel=1e-9)
-    np.testing.assert_array_equal(ours.predict(X), ours.predict(X.toarray()))
-
-
 def test_far_from_the_origin_nothing_changes():
     X = blobs()
     near, away = exact(X[:6]).fit(X), exact(X[:6] + 1e8).fit(X + 1e8)
@@ -106,13 +96,6 @@ def test_kmeans_is_a_factorization_with_one_hot_codes():
     np.testing.assert_allclose(np.linalg.lstsq(U, X)[0], model.components_, atol=1e-6)
     np.testing.assert_array_equal(model.transform(X).argmin(axis=1), model.labels_)
     np.testing.assert_allclose(model.transform(X), np.linalg.norm(X[:, None] - model.components_, axis=2), atol=1e-6)
-
-
-def test_the_order_of_rows_is_irrelevant():
-    X = blobs(spread=3.0)
-    order = np.random.default_rng(3).permutation(len(X))
-    a, b = exact(X[:9]).fit(X), exact(X[:9]).fit(X[order])
-    np.testing.assert_array_equal(a.labels_[order], b.labels_)
 
 
 @pytest.mark.parametrize("start", ["k-means++", "k-means||"])
@@ -209,49 +192,13 @@ def test_score_is_minus_the_cost():
     assert model.score(X, sample_weight=w) == pytest.approx(-model.inertia_)
 
 
-class CrashAfter:
-    """Ends a fit the hard way."""
-
-    def __init__(self, sweeps):
-        self.sweeps = sweeps
-
-    def setup(self, estimator, context): ...
-
-    def teardown(self, estimator, context): ...
-
-    def on_fit_task_begin(self, estimator, context): ...
-
-    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
-        if fitted_estimator is not None and fitted_estimator.n_iter_ == self.sweeps:
-            raise KeyboardInterrupt
-
-
 def test_a_stopped_fit_goes_on_with_its_bounds_to_the_same_bits(small_blocks, tmp_path):
     X = blobs(spread=3.0)
     whole = exact(X[:12]).fit(X)
     assert whole.n_iter_ > 8
-    with pytest.raises(KeyboardInterrupt):
-        exact(X[:12]).set_callbacks(Checkpoint(tmp_path / "c"), CrashAfter(6)).fit(X)
+    with pytest.raises(Crash):
+        exact(X[:12]).set_callbacks(Checkpoint(tmp_path / "c"), Recorder(crash_after=6)).fit(X)
     resumed = exact(X[:12]).set_callbacks(Checkpoint(tmp_path / "c")).fit(X)
     np.testing.assert_array_equal(resumed.cluster_centers_, whole.cluster_centers_)
     assert resumed.history_["objective"] == whole.history_["objective"]
     assert resumed.history_["moved"] == whole.history_["moved"]
-
-
-def test_early_stopping_keeps_the_best_sweep():
-    X = blobs(spread=3.0)
-    new = blobs(300, spread=3.0, seed=5)
-    stop = EarlyStopping(new, patience=2, min_delta=50.0 / new.size)
-    model = KMeans(40, init=X[:40], tol=0).set_callbacks(stop).fit(X)
-    assert len(stop.scores_) == model.n_iter_ < exact(X[:40]).fit(X).n_iter_
-    assert (
-        model.heldout_score(new) == pytest.approx(stop.scores_[stop.best_sweep_])
-        and stop.best_sweep_ == model.n_iter_ - 3
-    )
-
-
-def test_too_few_sweeps_warn_and_say_what_to_do():
-    X = blobs(spread=3.0)
-    with pytest.warns(ConvergenceWarning, match="max_iter=2"):
-        model = KMeans(20, init=X[:20], max_iter=2).fit(X)
-    assert model.n_iter_ == 2 and not model.converged_

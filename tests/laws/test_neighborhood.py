@@ -71,25 +71,6 @@ def test_it_is_what_brute_force_finds(kind, options, weighted):
     np.testing.assert_allclose(everywhere(model, X.shape), everywhere(model.baseline_, X.shape) + said, atol=1e-10)
 
 
-@both_kinds
-def test_similarities_are_symmetric_before_they_are_cut(kind):
-    X = table()
-    w = np.random.default_rng(1).random(X.shape)
-    S = Neighborhood(kind=kind, n_similar=1000).fit(X, sample_weight=w).similarities_.toarray()
-    assert np.count_nonzero(S) > 50 and not np.diag(S).any()
-    np.testing.assert_array_equal(S, S.T)
-
-
-@both_kinds
-def test_those_kept_are_the_strongest_from_strong_to_weak(kind):
-    X = table()
-    full = Neighborhood(kind=kind, n_similar=1000).fit(X).similarities_.toarray()
-    kept = Neighborhood(kind=kind, n_similar=4).fit(X).similarities_
-    np.testing.assert_array_equal(kept.toarray(), strongest(full, 4))
-    for a, b in zip(kept.indptr[:-1], kept.indptr[1:], strict=True):
-        assert np.all(np.diff(np.abs(kept.data[a:b])) <= 0)
-
-
 def test_by_items_even_the_known_cells_of_a_fitted_row_are_predicted_alike():
     X = table()
     model = Neighborhood().fit(X)
@@ -138,16 +119,6 @@ def test_a_prediction_is_the_baseline_and_what_the_known_cells_add(kind):
         added = model.contributions(cols, new[0, cols], int(target))
         assert added.shape == cols.shape and (target == 6 or np.count_nonzero(added) > 1)
         assert baseline[target] + added.sum() == pytest.approx(predicted[target], rel=1e-10)
-
-
-def test_by_items_only_similar_columns_add_anything():
-    X = table()
-    model = Neighborhood(n_similar=3).fit(X)
-    cols = np.nonzero(~np.isnan(X[0]))[0]
-    target = int(np.nonzero(np.isnan(X[0]))[0][0])
-    added = model.contributions(cols, X[0, cols], target)
-    near = model.similarities_[[target]].toarray()[0, cols] != 0
-    np.testing.assert_array_equal(added != 0, near)
 
 
 @both_kinds
