@@ -8,7 +8,11 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 
+from sphinx_gallery.sorting import ExplicitOrder  # noqa: E402
+
 import twofold  # noqa: E402
+
+FAMILIES = ("linear", "clusters", "completion", "topics", "words", "signals", "deep", "factors")  # of the gallery
 
 project = "twofold"
 author = "The twofold authors"
@@ -20,6 +24,8 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
+    "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "docstrings",
     "figures",
@@ -27,7 +33,8 @@ extensions = [
 ]
 exclude_patterns = ["_build", "gallery/*.rst", "gallery/*.md"]
 templates_path = ["_templates"]
-myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
+myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist", "substitution"]
+myst_substitutions = {"version": version}
 myst_heading_anchors = 3
 html_math_renderer = "mathml"
 suppress_warnings = ["config.cache"]
@@ -40,6 +47,9 @@ numpydoc_show_class_members = False
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "gallery/auto",
+    "subsection_order": ExplicitOrder([f"gallery/{family}" for family in FAMILIES]),
+    "backreferences_dir": "gallery/auto/backreferences",
+    "doc_module": ("twofold",),
     "image_scrapers": ("figures.scrape",),
     "reset_modules": (),
     "download_all_examples": False,

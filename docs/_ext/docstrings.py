@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 
+import twofold
 from twofold.core.files.arrays_fit import read_declarations
 
 SAFE = re.compile(r"(``.*?``|`[^`]*`|\*\*.*?\*\*)")  # literals, roles, bold
@@ -56,7 +58,16 @@ def skip(app, what, name, obj, skipped, options):
     return True if home.startswith("sklearn") else None
 
 
+def sign(app):
+    """Give every model the signature of its constructor: sphinx would take that of `Model.__new__`."""
+    for name in twofold._MODELS:
+        model = getattr(twofold, name)
+        own = model.__init__ is not object.__init__
+        model.__signature__ = inspect.signature(model) if own else inspect.Signature()
+
+
 def setup(app):
+    app.connect("builder-inited", sign)
     app.connect("autodoc-process-docstring", escape, priority=900)  # after numpydoc
     app.connect("autodoc-process-docstring", declare, priority=950)
     app.connect("autodoc-skip-member", skip)
