@@ -48,7 +48,8 @@ def denoising(name: str, sigma: int, quick: bool) -> Event | Missing:
         title,
         f"{name}, {clean.shape[0]} x {clean.shape[1]}, noise {sigma} ({psnr(clean, noisy, 255.0):.2f} dB, not clipped)",
         [
-            entry("twofold", max_iter=10),
+            entry("twofold, learned atoms", max_iter=10),
+            entry("twofold", "groups of similar patches", method="pca"),
             entry("twofold, fixed cosines", "the same without learning", max_iter=0),
             entry("twofold, wavelets, soft", "SURE, 4 x 4 shifts", method="soft"),
             entry("twofold, wavelets, hard", "3 sigma, 8 x 8 shifts", method="hard", level=3.0, shifts=8),

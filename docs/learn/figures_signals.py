@@ -316,12 +316,12 @@ def signals_rate() -> Figure:
 
 
 def signals_denoise() -> Figure:
-    """A photograph with noise, cleaned by cosines and by learned atoms."""
+    """A photograph with noise, cleaned by learned atoms and by groups of similar patches."""
     picture = _pagoda()
     noisy = np.clip(np.rint(picture + RNG(0).normal(0, 25, picture.shape)), 0, 255).astype(np.uint8)
     panels = [("original", picture), (f"noise: {psnr(picture, noisy, 255):.2f} dB", noisy)]
-    for name, sweeps in (("cosines", 0), ("learned", 10)):
-        clean = denoise_image(noisy, 25, max_iter=sweeps, random_state=0)
+    for name, method in (("learned atoms", "ksvd"), ("groups", "pca")):
+        clean = denoise_image(noisy, 25, method=method, random_state=0)
         panels.append((f"{name}: {psnr(picture, clean, 255):.2f} dB", clean))
     return images.comparison_figure(panels)
 

@@ -5,10 +5,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from PIL import Image, features
 from scipy.io import wavfile
 
 from tests.cli.worlds import write_photo
-from twofold.io.images import read_image
+from twofold.io.images import read_image, write_image
 from twofold.io.recordings import write_sound
 
 MAKES = {"dct", "wavelet", "pca"}
@@ -43,12 +44,31 @@ def test_what_comes_back_has_the_quality_asked_for(twofold, ask, photo, kind):
 
 def test_formats_that_everyone_reads_have_the_same_size(twofold, ask, photo):
     pixels = photo()
-    found = ask("compress", "photo.png", "--size", 900, "-o", "small.webp", "-o", "small.jp2")
-    assert {row["method"] for row in found["same_size"]} == {".webp", ".jp2"}
+    endings = {".jpg", ".webp", ".jp2", *([".avif"] if features.check("avif") else [])}
+    out = [word for ending in [*endings, ".jpeg"] for word in ("-o", f"small{ending}")]
+    found = ask("compress", "photo.png", "--size", 1200, *out)
+    assert {row["method"] for row in found["same_size"]} == endings
+    assert Path("small.jpeg").read_bytes() == Path("small.jpg").read_bytes()
     for row in found["same_size"]:
         data = Path(f"small{row['method']}")
         assert data.stat().st_size == row["bytes"] <= found["figures"]["bytes"]
         assert quality(pixels, read_image(data).pixels) == pytest.approx(row["psnr"]) and row["psnr"] > 20
+
+
+def test_jpeg_2000_turns_colors_as_others_do(ask, folder):
+    ramp = np.add.outer(np.arange(96.0), 2 * np.arange(128.0)) / 2
+    gray = ramp + 20 * np.random.default_rng(0).normal(size=ramp.shape)  # what all three colors share
+    pixels = np.clip(np.dstack([gray, gray + 10, gray - 10]), 0, 255).astype(np.uint8)
+    write_image("photo.png", pixels)
+    found = ask("compress", "photo.png", "--size", 5000, "-o", "small.jp2")
+    size = Path("small.jp2").stat().st_size
+    own = next(row["psnr"] for row in found["same_size"] if row["method"] == ".jp2")
+    reached = {}
+    for mct in (0, 1):
+        ratio = [pixels.nbytes / (size - 120)]
+        Image.fromarray(pixels).save("peer.jp2", quality_layers=ratio, irreversible=True, mct=mct)
+        reached[mct] = quality(pixels, read_image("peer.jp2").pixels)
+    assert own > reached[1] - 0.2 and own > reached[0] + 1
 
 
 @pytest.fixture

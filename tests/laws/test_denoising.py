@@ -46,7 +46,7 @@ def test_it_is_the_weighted_average_of_the_coded_patches():
             means[i : i + 8, j : j + 8] += flat[i : i + 8, j : j + 8].mean()
     trust = 30 / 255 * np.subtract(*np.percentile(flat, [99, 1])) / 2
     expected = (means + trust * flat) / (patches.count_patches((24, 30), 8) + trust)
-    np.testing.assert_allclose(denoise_image(flat, 2.0), expected, atol=1e-6)
+    np.testing.assert_allclose(denoise_image(flat, 2.0, method="ksvd"), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("sigma", [2.0, 10.0, 40.0])

@@ -22,6 +22,10 @@ def denoise_learned(image, scale=1.0, **options):
     return denoise_image(image, 15 * scale, **QUICK, **options)
 
 
+def denoise_groups(image, scale=1.0, **options):
+    return denoise_image(image, 15 * scale, method="pca", **options)
+
+
 def denoise_hard(image, scale=1.0, **options):
     return denoise_image(image, 15 * scale, method="hard", **options)
 
@@ -34,7 +38,7 @@ def compress(image, scale=1.0):
     return compress_image(image, psnr=34, method="pca").decode()
 
 
-CHANGES = [inpaint, denoise_learned, denoise_hard]
+CHANGES = [inpaint, denoise_learned, denoise_groups, denoise_hard]
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.uint16, np.float32, np.float64])
@@ -64,7 +68,7 @@ def test_units_do_not_matter(change):
         np.testing.assert_allclose(change(image * scale, scale) / scale, expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("change", [inpaint, denoise_learned, compress])
+@pytest.mark.parametrize("change", [inpaint, denoise_learned, denoise_groups, compress])
 def test_the_bits_depend_on_nothing_but_the_seed(change, monkeypatch):
     monkeypatch.setattr(patches, "PLACES_PER_STRIP", 1000)
     results = []

@@ -1,7 +1,7 @@
-"""An image in fewer bytes, by the best of three bases, compared with WebP and JPEG 2000 files of as many bytes.
+"""An image in fewer bytes, by the best of three bases, compared with files of other formats of as many bytes.
 
-The files, which end in `.tfi`, are for teaching: only twofold reads them. `.webp` and `.jp2` are for everyone. Signals
-go to `.tfs` files, by the better of two bases, compared with gzip, which loses nothing.
+The files, which end in `.tfi`, are for teaching: only twofold reads them. `.jpg`, `.webp`, `.jp2` and `.avif` are for
+everyone. Signals go to `.tfs` files, by the better of two bases, compared with gzip, which loses nothing.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-STANDARDS = {".webp": "WebP", ".jp2": "JPEG 2000"}
-CODECS = {".webp": "webp", ".jp2": "jpg_2000"}  # names in Pillow
+STANDARDS = {".jpg": "JPEG", ".webp": "WebP", ".jp2": "JPEG 2000", ".avif": "AVIF"}
+CODECS = {".jpg": "jpg", ".webp": "webp", ".jp2": "jpg_2000", ".avif": "avif"}  # names in Pillow
+MAX_AVIF_PIXELS = 1_000_000  # of an image whose AVIF file is made without being asked for
 JP2_HEADER_BYTES = 120  # of a .jp2 file beside its pixels, about
 MAX_JP2_TRIES = 6
 IMAGE_METHODS = {"dct": "DCT blocks", "wavelet": "wavelets", "pca": "PCA of patches"}
@@ -50,21 +51,37 @@ UNITS = {"": 1, "k": 1000, "m": 1_000_000, "ki": 1024, "mi": 1024**2}
 
 def make_standard_file(ending: str, pixels: np.ndarray, size: int) -> bytes | None:
     """The best file of that format with at most `size` bytes; None without one, or without the codec in Pillow."""
-    if not features.check(CODECS[ending]) or (ending == ".webp" and pixels.dtype != np.uint8):
+    if not features.check(CODECS[ending]) or (ending != ".jp2" and pixels.dtype != np.uint8):
         return None
-    find = find_best_webp if ending == ".webp" else find_best_jp2
     try:
-        return find(Image.fromarray(pixels), pixels.nbytes, size)
-    except (OSError, TypeError, ValueError):  # the codec refuses few pixels, or three channels of 16 bits
+        image = Image.fromarray(drop_opaque(pixels) if ending == ".jpg" else pixels)
+        if ending == ".jp2":
+            return find_best_jp2(image, pixels.nbytes, size)
+        tries = [find_best_quality(image, options, size) for options in QUALITY_OPTIONS[ending]]
+        return max(filter(None, tries), key=lambda data: measure_quality(pixels, data), default=None)
+    except (OSError, TypeError, ValueError):  # the codec refuses few pixels, transparency, or three channels of 16 bits
         return None
 
 
-def find_best_webp(image: Image.Image, raw: int, size: int) -> bytes | None:
+def drop_opaque(pixels: np.ndarray) -> np.ndarray:
+    """The pixels without a channel of transparency that says nothing."""
+    colors, alpha = split_alpha(pixels)
+    return pixels if alpha is None or alpha.min() < 255 else colors
+
+
+QUALITY_OPTIONS: dict[str, list[dict[str, Any]]] = {  # for each, the quality is searched
+    ".jpg": [{"format": "JPEG", "optimize": True, "subsampling": one} for one in ("4:2:0", "4:4:4")],
+    ".webp": [{"format": "WEBP"}],
+    ".avif": [{"format": "AVIF"}],
+}
+
+
+def find_best_quality(image: Image.Image, options: dict[str, Any], size: int) -> bytes | None:
     """The file of the highest quality that fits, by bisection: size rises with quality."""
     best, low, high = None, -1, 101
     while high - low > 1:
         middle = (low + high) // 2
-        data = encode(image, "WEBP", quality=middle)
+        data = encode(image, **options, quality=middle)
         if len(data) <= size:
             best, low = data, middle
         else:
@@ -78,27 +95,27 @@ def find_best_jp2(image: Image.Image, raw: int, size: int) -> bytes | None:
     ratio = raw / max(size - JP2_HEADER_BYTES, 1)
     for _ in range(MAX_JP2_TRIES):
         options = {"quality_mode": "rates", "quality_layers": [ratio], "irreversible": True, "num_resolutions": levels}
-        data = encode(image, "JPEG2000", **options)
+        data = encode(image, "JPEG2000", **options, mct=int(image.mode in ("RGB", "RGBA")))
         if len(data) <= size:
             return data
         ratio *= 1.02 * len(data) / size
     return None
 
 
-def encode(image: Image.Image, kind: str, **options: Any) -> bytes:
+def encode(image: Image.Image, format: str, **options: Any) -> bytes:
     file = io.BytesIO()
-    image.save(file, kind, **options)
+    image.save(file, format, **options)
     return file.getvalue()
 
 
-def measure_quality(before: Picture, data: bytes) -> float:
-    """PSNR of the image in a file."""
+def measure_quality(pixels: np.ndarray, data: bytes) -> float:
+    """PSNR of the image in a file, without its transparency."""
     from twofold.metrics import psnr
 
+    before, peak = split_alpha(pixels)[0], float(np.iinfo(pixels.dtype).max)
     with Image.open(io.BytesIO(data)) as image:
-        mode = "RGB" if before.pixels.ndim == 3 else "L"
-        after = np.asarray(image if before.peak > 255 else image.convert(mode))
-    return psnr(before.pixels, after, before.peak)
+        after = np.asarray(image if peak > 255 else image.convert("RGB" if before.ndim == 3 else "L"))
+    return psnr(before, after, peak)
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -159,10 +176,10 @@ class Compression(CompressionAnswer):
     """A compressed image."""
 
     before: Picture
-    standards: dict[str, bytes]  # ending -> a file of as many bytes
+    standards: dict[str, bytes]  # ending -> a file of at most as many bytes
 
     unit = "pixel"
-    endings: ClassVar[tuple[str, ...]] = (".tfi", *STANDARDS, *DRAWN)
+    endings: ClassVar[tuple[str, ...]] = (".tfi", *STANDARDS, ".jpeg", *DRAWN)
 
     @property
     def hint(self) -> str:
@@ -175,7 +192,7 @@ class Compression(CompressionAnswer):
         return self.best.decode()
 
     def other_files(self) -> list[tuple[str, int, float]]:
-        return [(name, len(data), measure_quality(self.before, data)) for name, data in self.standards.items()]
+        return [(name, len(data), measure_quality(self.before.pixels, data)) for name, data in self.standards.items()]
 
     def facts(self) -> dict[str, Any]:
         facts, own = super().facts(), len(self.tried)
@@ -192,14 +209,15 @@ class Compression(CompressionAnswer):
         return rate_distortion_figure(curves, marks, [("original", self.before.pixels), after], self.title)
 
     def writer(self, path: Path) -> Writer:
-        ending = path.suffix.lower()
+        ending = path.suffix.lower().replace(".jpeg", ".jpg")
         if ending not in STANDARDS:
             return super().writer(path)
-        if ending not in self.standards:
+        data = self.standards.get(ending) or make_standard_file(ending, with_alpha(self.before), self.best.size)
+        if data is None:
             raise InputError(
                 f"{path}: {STANDARDS[ending]} cannot hold it in {self.best.size:,} bytes. Allow more, or use .tfi."
             )
-        data = self.standards[ending]
+        self.standards[ending] = data
         return lambda to: to.write_bytes(data)
 
 
@@ -314,7 +332,7 @@ def compress(
     progress: Progress | None = None,
     **reading: Unpack[Reading],
 ) -> UnpackedSignals | Unpacked | SignalCompression | Compression:
-    """Put an image in fewer bytes, as a .tfi file (for teaching), .webp or .jp2; or signals as .tfs; and back.
+    """Put an image in fewer bytes, as .tfi (for teaching), .jpg, .webp, .jp2 or .avif; or signals as .tfs; and back.
 
     Parameters
     ----------
@@ -387,10 +405,11 @@ def compress(
         noun, bits, own, units = "signals", {}, {}, values.size
         baseline = {"method": "gzip, without loss", "bytes": len(gzip.compress(values.tobytes(), 9))}
     else:
-        with doing("comparing with WebP and JPEG 2000"):
-            files = {ending: make_standard_file(ending, values, best.size) for ending in STANDARDS}
-        own = {"standards": {ending: file for ending, file in files.items() if file}}
         h, w = before.pixels.shape[:2]
+        with doing("comparing with other formats"):
+            kinds = [kind for kind in STANDARDS if kind != ".avif" or h * w <= MAX_AVIF_PIXELS]
+            files = {kind: make_standard_file(kind, values, best.size) for kind in kinds}
+        own = {"standards": {kind: file for kind, file in files.items() if file}}
         noun, bits, units = "image", {"bits_per_pixel": best.bits_per_pixel}, h * w
         baseline = {"method": "the pixels alone", "bytes": raw, "bits_per_pixel": best.bits_per_pixel * raw / best.size}
     what = f"bytes of the file, and PSNR in dB of the {noun} in it"

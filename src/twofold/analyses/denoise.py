@@ -207,7 +207,7 @@ def denoise(
     data: OneFile,
     *,
     sigma: Deviation = None,
-    method: Literal["ksvd", "hard", "soft"] | None = None,
+    method: Literal["pca", "ksvd", "hard", "soft"] | None = None,
     add_noise: Deviation = None,
     seed: Seed = 0,
     progress: Progress | None = None,
@@ -223,7 +223,8 @@ def denoise(
     sigma
         Standard deviation of the noise, in the data's units (images: 0 to 255). Default: estimated.
     method
-        A dictionary learned from the image (ksvd), or a threshold of wavelets. Default: ksvd; hard for signals.
+        Groups of similar patches in their principal directions (pca), a dictionary learned from the image (ksvd), or a
+        threshold of wavelets. Default: pca; hard for signals.
     add_noise
         First add noise of this standard deviation, and report how much comes back: a test of the method.
 
@@ -261,7 +262,7 @@ def denoise(
         if signals:
             clean = denoise_signal(values, sigma, method=method or "hard")
         else:
-            clean = denoise_image(values, sigma, method=method or "ksvd", random_state=seed)
+            clean = denoise_image(values, sigma, method=method or "pca", random_state=seed)
     kind: Any = DenoisedSignals if signals else Denoised
     answer = kind(
         source=original.source,
