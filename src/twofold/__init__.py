@@ -63,6 +63,7 @@ _MODELS = {
     "MLPClassifier": "twofold.deep.mlp",
     "MLPRegressor": "twofold.deep.mlp",
     "CNNClassifier": "twofold.deep.cnn",
+    "NormalizingFlow": "twofold.deep.normalizing_flow",
     "PixelCNN": "twofold.deep.pixelcnn",
     "VAE": "twofold.deep.vae",
     "DLGM": "twofold.deep.dlgm",

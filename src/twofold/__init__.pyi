@@ -49,6 +49,7 @@ from twofold.deep.gan import GAN as GAN
 from twofold.deep.gan import VAEGAN as VAEGAN
 from twofold.deep.mlp import MLPClassifier as MLPClassifier
 from twofold.deep.mlp import MLPRegressor as MLPRegressor
+from twofold.deep.normalizing_flow import NormalizingFlow as NormalizingFlow
 from twofold.deep.pixelcnn import PixelCNN as PixelCNN
 from twofold.deep.vae import VAE as VAE
 from twofold.factors.factorization import Factorization as Factorization

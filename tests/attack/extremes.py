@@ -74,6 +74,7 @@ OTHERS = (
     Other("DLGM", HIDDEN | {"n_components": (2,)}),
     Other("GAN", HIDDEN),
     Other("VAEGAN", HIDDEN),
+    Other("NormalizingFlow", HIDDEN | {"n_layers": 2}),
     Other("PixelCNN", {"n_layers": 1, "levels": 4, "image_shape": (2, 4), "max_iter": 2, "random_state": 0}),
     Other("CNNClassifier", HIDDEN | {"channels": (2,), "kernel_size": 1, "pooling": 1, "image_shape": (2, 4)}, True),
     Other("SparseCoder", {"dictionary": np.eye(8)}),

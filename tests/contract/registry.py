@@ -209,6 +209,7 @@ EXEMPT = {  # from the suites over tables, and why; test_everyone.py has what ho
     "DLGM": _NETWORK.format("tests/deep/test_vae.py"),
     "GAN": _NETWORK.format("tests/deep/test_gan.py"),
     "VAEGAN": _NETWORK.format("tests/deep/test_gan.py"),
+    "NormalizingFlow": _NETWORK.format("tests/laws/test_normalizing_flow.py"),
     "PixelCNN": _NETWORK.format("tests/deep/test_pixelcnn.py"),
 }
 

@@ -54,6 +54,7 @@ OTHERS = {
     "DLGM": ({"n_components": (2, 2), "hidden_layer_sizes": 4, **NETWORK}, lambda: (PICTURES,)),
     "GAN": ({"n_components": 2, "hidden_layer_sizes": (4,), **NETWORK}, lambda: (PICTURES,)),
     "VAEGAN": ({"n_components": 2, "hidden_layer_sizes": (4,), **NETWORK}, lambda: (PICTURES,)),
+    "NormalizingFlow": ({"n_layers": 2, "hidden_layer_sizes": (4,), **NETWORK}, lambda: (X,)),
     "PixelCNN": ({"channels": 4, "n_layers": 1, **NETWORK}, lambda: (PICTURES,)),
 }
 others = pytest.mark.parametrize("name", OTHERS)

@@ -146,7 +146,16 @@ OTHER_WORDS = {  # what is None to models whose data is no table
         ("BagOfWords", "Vocabulary", "Cooccurrence", "SkipGram", "GloVe", "PMIEmbedding"), "X is a NoneType"
     ),
 }
-PICTURES = {"CNNClassifier", "Autoencoder", "VAE", "DLGM", "GAN", "VAEGAN", "PixelCNN"}  # (n, h, w) is their data
+PICTURES = {
+    "CNNClassifier",
+    "Autoencoder",
+    "VAE",
+    "DLGM",
+    "GAN",
+    "VAEGAN",
+    "PixelCNN",
+    "NormalizingFlow",
+}  # (n, h, w) is their data
 
 
 @pytest.mark.parametrize("name", OTHERS)

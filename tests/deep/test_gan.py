@@ -10,7 +10,8 @@ from scipy.spatial.distance import jensenshannon
 from scipy.stats import norm
 
 from twofold import GAN, VAEGAN
-from twofold.deep._train import FALLING, Optimizer, Player, run_epoch
+from twofold.deep._rows import hold_rows
+from twofold.deep._train import FALLING, Feed, Optimizer, Player, run_epoch
 from twofold.deep._variational import CollapseWarning
 from twofold.deep.gan import Critic, compute_divergence, compute_value, critic_loss, generator_loss
 
@@ -23,13 +24,14 @@ def test_the_best_critic_is_the_share_of_the_real_density():
     rng = np.random.default_rng(0)
     real, fake = rng.normal(0.3, 0.1, size=(8000, 1)), rng.normal(0.6, 0.15, size=(8000, 1))
     data = tuple(torch.from_numpy(D.reshape(-1, 1, 1, 1).astype(np.float32)) for D in (real, fake))
+    feed = Feed(hold_rows(data[0].numpy()), data, torch.device("cpu"))
     torch.manual_seed(0)
     critic = Critic((1, 1, 1), [32, 32], "dense", spectral=False)
     player = Player(list(critic.parameters()), lambda x, y, done: (critic_loss(critic, x, [y], 0.0)[0], {}))
     optimizer = Optimizer("adam", player.parameters)
     for t in range(8):
         found = run_epoch(
-            Options, critic, [player], [optimizer], data, 0, t, lambda done: 5e-3 * FALLING["cosine"](done)
+            Options, critic, [player], [optimizer], feed, 0, t, lambda done: 5e-3 * FALLING["cosine"](done)
         )
     p, q = norm(0.3, 0.1).pdf, norm(0.6, 0.15).pdf
     x = np.linspace(0.1, 0.9, 81)

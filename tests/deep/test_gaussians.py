@@ -7,6 +7,7 @@ from torch.distributions import Bernoulli as BernoulliLaw
 from torch.distributions import MultivariateNormal, Normal, kl_divergence
 
 from twofold import DLGM, VAE, InputError
+from twofold.deep._rows import hold_rows
 from twofold.deep._variational import Bernoulli, Full, Gaussian, Stacked, compute_loss, count_numbers, read_posterior
 from twofold.deep.gradient_noise import gradient_variance
 
@@ -59,7 +60,7 @@ def test_densities_of_pixels_are_those_of_torch(output):
     torch.manual_seed(0)
     pixels = np.random.default_rng(0).random((6, 1, 2, 2), dtype=np.float32)
     a, x = torch.randn(6, 1, 2, 2), torch.from_numpy(pixels).round()
-    output.learn(pixels)
+    output.learn(hold_rows(pixels))
     output.eval()
     mean = output.mean(a)
     law = BernoulliLaw(mean) if isinstance(output, Bernoulli) else Normal(mean, output.variance().sqrt())

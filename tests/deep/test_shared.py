@@ -18,6 +18,7 @@ from twofold import (
     InputError,
     MLPClassifier,
     MLPRegressor,
+    NormalizingFlow,
     PixelCNN,
 )
 
@@ -36,6 +37,7 @@ NETWORKS = [
     GAN(4, **LAYER),
     VAEGAN(4, **LAYER),
     PixelCNN(4, n_layers=2, reach=2),
+    NormalizingFlow(3, **LAYER, noise=0.1),
 ]
 CALLS = ["predict", "decision_function", "transform", "reconstruct", "elbo", "log_likelihood", "score_samples", "judge"]
 
@@ -104,7 +106,7 @@ def test_rows_and_images_are_the_same(network, digits, labels):
 @pytest.mark.parametrize("network", [MLPClassifier((32,), dropout=0.5), CNNClassifier((4,), dropout=0.5)], ids=repr)
 def test_dropout_is_for_training_alone(network, digits, labels):
     model = network.set_params(max_iter=1, random_state=0).fit(digits[:100], labels[:100])
-    x = torch.from_numpy(model._inputs(digits[:100])[1])
+    x = torch.from_numpy(model._inputs(digits[:100])[0][:])
     still = model.module_(x)
     assert torch.equal(model.module_(x), still)
     assert not torch.equal(model.module_.train()(x), still)
@@ -139,6 +141,7 @@ WAIVED = {"Autoencoder": _NETWORK, **dict.fromkeys(("MLPClassifier", "MLPRegress
         GAN(2, hidden_layer_sizes=(8,), max_iter=2),
         VAEGAN(2, hidden_layer_sizes=(8,), max_iter=2),
         PixelCNN(4, n_layers=1, max_iter=2),
+        NormalizingFlow(2, hidden_layer_sizes=(8,), max_iter=2),
     ]
 )
 def test_scikit_learn_checks(estimator, check):

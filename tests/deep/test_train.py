@@ -12,10 +12,15 @@ from torch import nn
 import twofold
 from twofold import EarlyStopping, InputError, MLPClassifier, MLPRegressor
 from twofold.deep import _torch_shim, minimize
-from twofold.deep._train import FALLING, Optimizer, Player, copy_state, restore_state, run_epoch
+from twofold.deep._rows import hold_rows
+from twofold.deep._train import FALLING, Feed, Optimizer, Player, copy_state, restore_state, run_epoch
 
 CURVE = np.array([1.0, 10.0])  # minimize ½ Σ c θ², whose gradient is c θ
 RATE, STEPS = 0.05, 6
+
+
+def feed(rows):
+    return Feed(hold_rows(rows), (torch.from_numpy(rows).float(),), torch.device("cpu"))
 
 
 class Quadratic(nn.Module):
@@ -102,7 +107,7 @@ def test_alpha_shrinks_matrices_and_leaves_biases():
     layer = nn.Linear(3, 2)
     before = layer.weight.detach().clone(), layer.bias.detach().clone()
     player = Player(list(layer.parameters()), lambda x, done: (0 * layer(x).sum(), {}))
-    run_epoch(Options(), layer, [player], [make("sgd", player.parameters, 0.5)], (torch.zeros(1, 3),), 0, 0, steady)
+    run_epoch(Options(), layer, [player], [make("sgd", player.parameters, 0.5)], feed(np.zeros((1, 3))), 0, 0, steady)
     torch.testing.assert_close(layer.weight.detach(), before[0] * (1 - RATE * 0.5))
     torch.testing.assert_close(layer.bias.detach(), before[1])
 
@@ -113,7 +118,7 @@ def test_an_epoch_visits_every_row_once_in_an_order_of_its_own():
     player = Player([module.theta], lambda x, done: (seen.append(x[:, 0].tolist()) or module.theta.sum() * 0, {}))
     options = Options()
     options.batch_size = 4
-    data = (torch.arange(10.0)[:, None],)
+    data = feed(np.arange(10.0)[:, None])
     for t in (0, 1):
         run_epoch(options, module, [player], [make("sgd", player.parameters)], data, 0, t, steady)
     orders = [[row for batch in part for row in batch] for part in (seen[:3], seen[3:])]

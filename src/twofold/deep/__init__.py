@@ -13,6 +13,7 @@ from twofold.deep.gan import GAN, VAEGAN
 from twofold.deep.gradient_noise import gradient_variance
 from twofold.deep.minimize import minimize
 from twofold.deep.mlp import MLPClassifier, MLPRegressor
+from twofold.deep.normalizing_flow import NormalizingFlow
 from twofold.deep.pixelcnn import PixelCNN
 from twofold.deep.sample_quality import frechet_distance, sample_score
 from twofold.deep.vae import VAE
@@ -27,6 +28,7 @@ __all__ = [
     "CollapseWarning",
     "MLPClassifier",
     "MLPRegressor",
+    "NormalizingFlow",
     "PixelCNN",
     "frechet_distance",
     "gradient_variance",

@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
+from torch.utils.data import DataLoader
 
 from twofold.core.checks import InputError, reason_of
-from twofold.core.data.blocks import Blocks, as_blocks
-from twofold.core.engine.local import engine_for, fingerprint
+from twofold.core.engine.local import fingerprint
 from twofold.core.estimator import Model, fitting
-from twofold.core.numerics.moments import column_moments
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import seed_of
 from twofold.core.types import Seed, Table
-from twofold.deep._train import SCHEDULES, SOLVERS, Player, State, choose_device, limit_threads, seed_torch, train
+from twofold.deep._rows import PIECE_ROWS, NetworkRows, OpenedRows, hold_rows, open_rows, read_loader, read_rows
+from twofold.deep._train import (
+    NEW_FIT,
+    NO_WEIGHTS,
+    SCHEDULES,
+    SOLVERS,
+    Player,
+    PreviousFit,
+    State,
+    check_device,
+    choose_device,
+    limit_threads,
+    seed_torch,
+    train,
+)
 
 Shape = tuple[int, int, int]  # of an image in the network: channels, height, width
-ROWS = 1024  # rows that go through a network at once when nothing is learned
 MIN_UNITS_TO_TRANSPOSE = 16  # of a layer that narrows, whose gradient is faster with weights ordered by input
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "relu": nn.ReLU,
@@ -58,6 +71,7 @@ class Network(Model):
         "random_state": ["random_state", np.random.Generator],
     }
     weights_: dict[str, np.ndarray] = field(init=False)
+    _before: PreviousFit = field(init=False)
     # parameters of the dense networks, which the others have at these values
     power_t = 0.5
     shuffle = True
@@ -143,44 +157,61 @@ class Network(Model):
         self,
         module: nn.Module,
         players: list[Player],
-        data: tuple[np.ndarray, ...],
-        blocks: Blocks,
+        data: tuple[Any, ...],
         seed: int,
         method: Callable[..., State] = train,
         **options: Any,
     ) -> State:
-        """Train on arrays of equally many rows; `blocks` is where they came from."""
-        tensors = tuple(torch.from_numpy(np.ascontiguousarray(D)) for D in data)
-        end = method(self, module, players, tensors, seed=seed, fingerprint=lambda: fingerprint(blocks), **options)
+        """Train on rows, and on arrays of as many targets and weights."""
+        blocks = data[0].blocks
+        end = method(self, module, players, data, seed=seed, fingerprint=lambda: fingerprint(blocks), **options)
         self.__dict__.pop("_module", None)  # early stopping may have chosen other weights than the last
         self.module_.eval()
         return end
 
-    def _rows(self, X: Any, *, reset: bool = False, **options: Any) -> tuple[Blocks, np.ndarray, Any]:
-        """X (n,d) in memory, as numbers that are finite, in the network's precision; with y, that too."""
+    def _previous_fit(self, once: bool) -> PreviousFit:
+        """Values with which training continues."""
+        known = vars(self).get("_before", NEW_FIT)  # not in a file, where the optimizer begins again
+        return known._replace(epochs=self.n_iter_)
+
+    def _record(self, end: State, continues: bool, n_rows: int) -> None:
+        """Add the history of the fits before, if this one continues them, and keep what the next one begins with."""
+        before = self._before if continues and "_before" in vars(self) else NEW_FIT
+        self._before = PreviousFit(
+            rows=before.rows + self.n_iter_ * n_rows, state=end._replace(weights=NO_WEIGHTS, kept=NO_WEIGHTS)
+        )
+
+    def _add_history(self, earlier: dict[str, list[float]]) -> None:
+        """Put the columns of earlier epochs before those of the last call."""
+        columns = {name: [*values, *self.history_[name]] for name, values in earlier.items() if name in self.history_}
+        self.history_ = columns or self.history_
+        self.n_iter_ = len(self.history_["objective"])
+
+    def _rows(self, X: Any, *, reset: bool = False, **options: Any) -> tuple[NetworkRows, Any]:
+        """Rows of X (n,d), numbers that are finite, in the network's precision; with y, that too."""
         if not reset:
             check_is_fitted(self)
+        if isinstance(X, DataLoader):
+            X = read_loader(X)
         found = self._blocks(X, reset=reset, **options)
         blocks, y = found if isinstance(found, tuple) else (found, None)
         dtype = self._dtype if reset else next(iter(self.weights_.values())).dtype
-        rows, finite = np.empty(blocks.shape, dtype), True
-        for i, (a, b) in enumerate(pairwise(blocks.bounds)):
-            rows[a:b] = blocks[i].toarray() if sparse.issparse(blocks[i]) else blocks[i]
-            finite = finite and bool(np.isfinite(rows[a:b]).all())
-        if not finite:
+        rows = read_rows(blocks, dtype)
+        if not (np.isfinite(rows.low).all() and np.isfinite(rows.high).all()):
             self._refuse(blocks)
             raise InputError(f"X has numbers beyond {np.finfo(np.float32).max:.0e}, the most of single precision.")
-        return blocks, rows, y
+        return rows, y
 
-    def _through(self, fn: Callable[..., Tensor], *arrays: np.ndarray, seed: int | None = None) -> np.ndarray:
-        """fn(module, *rows) for some rows at a time, without gradients; random numbers, if any, belong to the seed."""
+    def _through(self, fn: Callable[..., Tensor], rows: NetworkRows | np.ndarray, seed: int | None = None) -> Any:
+        """fn(module, x) for some rows at a time, without gradients; random numbers, if any, belong to the seed."""
         module, out = self.module_, []
+        rows = hold_rows(rows) if isinstance(rows, np.ndarray) else rows
         where = next(module.parameters()).device
-        work = min(ROWS, len(arrays[0])) * sum(w.size for w in self.weights_.values())
+        work = min(PIECE_ROWS, len(rows)) * sum(w.size for w in self.weights_.values())
         with torch.inference_mode(), limit_threads(work), seed_torch(0 if seed is None else seed):
-            for start in range(0, len(arrays[0]), ROWS):
-                rows = (torch.from_numpy(np.ascontiguousarray(a[start : start + ROWS])).to(where) for a in arrays)
-                out.append(fn(module, *rows).cpu().numpy())
+            for start in range(0, len(rows), PIECE_ROWS):
+                x = np.ascontiguousarray(rows[start : start + PIECE_ROWS])
+                out.append(fn(module, torch.from_numpy(x).to(where)).cpu().numpy())
         return np.concatenate(out)
 
 
@@ -219,29 +250,33 @@ class ImageNetwork(Network):
         """X with one image in each row; a fit notes whether they came so, and their shape."""
         if not reset:
             check_is_fitted(self)
-        if not isinstance(X, (np.ndarray, list, tuple)) or np.ndim(X) not in (3, 4):
+        X = open_rows(X)
+        if isinstance(X, OpenedRows):
+            shape = X.image_shape
+        else:
+            shape = np.shape(X)[1:] if isinstance(X, (np.ndarray, list, tuple)) and np.ndim(X) in (3, 4) else None
+        if shape is None:
             if reset:
                 self.flat_ = True
             return X
-        X = np.asarray(X)
-        if not reset and X.shape[1:] != self.image_shape_:
-            raise InputError(f"the images are {X.shape[1:]}; this model was fitted to {self.image_shape_}.")
+        if not reset and shape != self.image_shape_:
+            raise InputError(f"the images are {shape}; this model was fitted to {self.image_shape_}.")
         if reset:
-            self.flat_, self.image_shape_ = False, X.shape[1:]
-        return X.reshape(len(X), -1)
+            self.flat_, self.image_shape_ = False, shape
+        return X if isinstance(X, OpenedRows) else flatten_array(np.asarray(X))
 
-    def _read_images(self, X: Any, *, reset: bool = False, **options: Any) -> tuple[Blocks, np.ndarray, Any]:
-        """X as pixels (n,c,h,w) from 0 to 1, with the blocks they came from, and y if it was given."""
+    def _read_images(self, X: Any, *, reset: bool = False, **options: Any) -> tuple[NetworkRows, Any]:
+        """X as pixels (n,c,h,w) from 0 to 1, and y if it was given."""
         eight_bit = getattr(X, "dtype", None) == np.uint8
-        blocks, rows, y = self._rows(self._flatten_images(X, reset), reset=reset, **options)
+        X = self._flatten_images(X, reset)
+        rows, y = self._rows(X, reset=reset, **options)
         if reset:
-            self.range_ = find_pixel_range(rows, eight_bit)
+            eight_bit = eight_bit or getattr(X, "eight_bit", False)
+            self.range_ = find_pixel_range(float(rows.low.min()), float(rows.high.max()), eight_bit)
             self.image_shape_ = choose_shape(rows.shape[1], self.image_shape) if self.flat_ else self.image_shape_
         low, high = self.range_
-        pixels = (rows - np.float32(low)) / np.float32(high - low)
-        pixels = np.clip(pixels, 0, 1) if self._clip else pixels
-        c, h, w = self._shape
-        return blocks, np.ascontiguousarray(pixels.reshape(-1, h, w, c).transpose(0, 3, 1, 2)), y
+        shape, clip = self._shape, self._clip
+        return rows.map(partial(as_pixels, low=low, high=high, shape=shape, clip=clip)), y
 
     def _restore_images(self, pixels: np.ndarray) -> np.ndarray:
         """Pixels (n,c,h,w) from 0 to 1 as images like those of the fit."""
@@ -250,40 +285,101 @@ class ImageNetwork(Network):
         return images.reshape(len(images), -1) if self.flat_ else images.reshape(len(images), *self.image_shape_)
 
 
-@dataclass(eq=False, repr=False)
-class ImageModel(ImageNetwork):
-    """Base of the networks that learn from images alone."""
-
-    _: KW_ONLY
-    image_shape: tuple[int, ...] | None = None
+class ImageLearner(ImageNetwork):
+    """Base of the networks that learn from images or rows without targets."""
 
     @fitting
-    def fit(self, X: Table, y: Any = None) -> Self:
-        """Learn from images X, (n,h,w), (n,h,w,c) or rows (n,d)."""
-        blocks, pixels = self._read(X, reset=True)
-        seed = seed_of(self.random_state)
-        module = self._build_with(seed)
-        if hasattr(module, "learn"):
-            module.learn(pixels)
-        note = self._make_note(module, pixels, seed)
-        self._train(module, self._make_players(module), (pixels,), blocks, seed, X=X, note=note)
-        self._check_result(pixels)
+    def fit(self, X: Table | DataLoader, y: Any = None) -> Self:
+        """Learn from images X, (n,h,w), (n,h,w,c) or rows (n,d).
+
+        X may also be the path of a .npy, .parquet or .csv file or of a folder of these, a dask array, or a torch
+        DataLoader. What exceeds the memory budget is read in every epoch; a DataLoader is read once, in its order.
+        """
+        return self._learn(X, once=False)
+
+    @fitting
+    def partial_fit(self, X: Table | DataLoader, y: Any = None) -> Self:
+        """Train for one epoch on some images, from where the last call ended.
+
+        Black and white, and what the model knows of the average image, are those of the first call. The learning rate
+        stays where it begins, and what grows during the training grows over `max_iter` calls.
+        """
+        return self._learn(X, once=True)
+
+    def _learn(self, X: Any, once: bool) -> Self:
+        check_device(self.device)
+        continues = once and hasattr(self, "weights_")
+        rows, seed = self._read(X, reset=not continues), seed_of(self.random_state)
+        if continues:
+            module, before, earlier = self._copy(), self._previous_fit(once), self.history_
+        else:
+            module, before, earlier = self._build_for(rows, seed), NEW_FIT, {}
+        rows = self._prepare(module, rows, new=not continues)
+        note, players = self._make_note(module, rows, seed), self._make_players(module)
+        end = self._train(module, players, (rows,), seed, X=X, note=note, before=before, once=once)
+        self._record(end, continues, len(rows))
+        self._add_history(earlier)
+        self._check_result(rows)
         return self
 
-    def _read(self, X: Any, reset: bool = False) -> tuple[Blocks, np.ndarray]:
-        """X as the network takes it, and the blocks it came from."""
-        return self._read_images(X, reset=reset)[:2]
+    def _read(self, X: Any, reset: bool = False) -> NetworkRows:
+        """X as the network takes it."""
+        return self._read_images(X, reset=reset)[0]
+
+    def _build_for(self, rows: NetworkRows, seed: int) -> Any:
+        """An untrained module."""
+        return self._build_with(seed)
+
+    def _prepare(self, module: Any, rows: NetworkRows, new: bool) -> NetworkRows:
+        """Rows to train on; a new module first learns what does not need training."""
+        if new and hasattr(module, "learn"):
+            module.learn(rows)
+        return rows
 
     def _make_players(self, module: Any) -> list[Player]:
         """The parts of the module that are trained, each with its loss; the loss of the first is the objective."""
         raise NotImplementedError
 
-    def _make_note(self, module: Any, pixels: np.ndarray, seed: int) -> Callable[[dict], dict[str, float]] | None:
+    def _make_note(self, module: Any, rows: NetworkRows, seed: int) -> Callable[[dict], dict[str, float]] | None:
         """A function that adds columns to the history after an epoch."""
         return None
 
-    def _check_result(self, pixels: np.ndarray) -> None:
+    def _check_result(self, rows: NetworkRows) -> None:
         """Set attributes that follow from the trained network, and warn of a collapse."""
+
+
+@dataclass(eq=False, repr=False)
+class ImageModel(ImageLearner):
+    """Base of those whose images may come as rows of another shape than a square."""
+
+    _: KW_ONLY
+    image_shape: tuple[int, ...] | None = None
+
+
+def standardize_by(module: Any, device: str) -> Callable[[np.ndarray], np.ndarray]:
+    """Rows as the layers of a module take them. What it does to them does not change while it is trained."""
+    module = module if choose_device(device).type == "cpu" else copy.deepcopy(module)  # which stays here
+
+    def change(rows: np.ndarray) -> np.ndarray:
+        with torch.no_grad():
+            return module.standardize(torch.from_numpy(rows)).contiguous().numpy()
+
+    return change
+
+
+def flatten_array(images: np.ndarray) -> np.ndarray:
+    """Images as rows; bytes in single precision, which holds them exactly."""
+    rows = images.reshape(len(images), -1)
+    return rows.astype(np.float32) if images.dtype == np.uint8 else rows
+
+
+def as_pixels(
+    rows: np.ndarray, low: float, high: float, shape: Shape, clip: bool
+) -> np.ndarray:  # (n,d) -> (n,c,h,w), from 0 to 1
+    c, h, w = shape
+    pixels = (rows - np.float32(low)) / np.float32(high - low)
+    pixels = np.clip(pixels, 0, 1) if clip else pixels
+    return np.ascontiguousarray(pixels.reshape(-1, h, w, c).transpose(0, 3, 1, 2))
 
 
 def choose_shape(d: int, image_shape: tuple[int, ...] | None) -> tuple[int, ...]:
@@ -296,9 +392,8 @@ def choose_shape(d: int, image_shape: tuple[int, ...] | None) -> tuple[int, ...]
     return (side, side) if side * side == d else (1, d)
 
 
-def find_pixel_range(rows: np.ndarray, eight_bit: bool) -> tuple[float, float]:
+def find_pixel_range(low: float, high: float, eight_bit: bool) -> tuple[float, float]:
     """Black and white: 0 and 255 for bytes, 0 and 1 for values between, else the least and the largest value."""
-    low, high = float(rows.min()), float(rows.max())
     if eight_bit and high > 1:
         return 0.0, 255.0
     if low >= 0 and high <= 1:
@@ -309,9 +404,9 @@ def find_pixel_range(rows: np.ndarray, eight_bit: bool) -> tuple[float, float]:
 # ---- layers ----------------------------------------------------------------------------------------------------------
 
 
-def find_varying(rows: np.ndarray) -> np.ndarray:
+def find_varying(rows: NetworkRows) -> np.ndarray:
     """The columns (c,) of rows (n,d) that are not constant; the first if all are, as a network needs one."""
-    columns = np.flatnonzero(rows.max(axis=0) > rows.min(axis=0))
+    columns = np.flatnonzero(rows.high > rows.low)
     return columns if len(columns) else np.zeros(1, np.int64)
 
 
@@ -395,11 +490,9 @@ class Standard(nn.Module):
         self.register_buffer("mean", torch.zeros(d))
         self.register_buffer("scale", torch.ones(d))
 
-    def learn(self, rows: np.ndarray, weights: np.ndarray | None = None, still: float = np.inf) -> None:
-        """Take means and scales from rows (n,d); `still` is the scale of a constant column, finite to be undone."""
-        blocks = as_blocks(np.ascontiguousarray(rows))
-        columns = column_moments(engine_for(blocks), blocks, weights)
-        mean, spread = columns.mean, np.sqrt(columns.variance)
+    def learn(self, mean: np.ndarray, variance: np.ndarray, still: float = np.inf) -> None:
+        """Take means and variances (d,); `still` is the scale of a constant column, finite to be undone."""
+        spread = np.sqrt(variance)
         self.mean.copy_(torch.from_numpy(mean))
         self.scale.copy_(torch.from_numpy(np.where(spread > 1e-6 * np.abs(mean), spread, still)))
 

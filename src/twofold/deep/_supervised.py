@@ -16,17 +16,19 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin, is_classifier
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import train_test_split
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_array, check_consistent_length
 from torch import Tensor
+from torch.utils.data import DataLoader
 
 from twofold.core.checks import InputError, check_weights
-from twofold.core.data.blocks import Blocks
 from twofold.core.estimator import fitting
 from twofold.core.seeds import seed_of
 from twofold.core.types import Table, Weights
-from twofold.deep._network import ROWS, Network
-from twofold.deep._train import NEW_FIT, Player, PreviousFit, State, train, train_by_lbfgs
+from twofold.deep._network import Network, standardize_by
+from twofold.deep._rows import PIECE_ROWS, NetworkRows, read_loader
+from twofold.deep._train import NEW_FIT, Player, check_device, train, train_by_lbfgs
 
 
 class Supervised(Network):
@@ -34,28 +36,25 @@ class Supervised(Network):
 
     n_outputs_: int
 
-    def _inputs(self, X: Any, **options: Any) -> tuple[Blocks, np.ndarray, Any]:
-        """X as the network takes it, with the blocks it came from, and y if it was given."""
+    def _inputs(self, X: Any, **options: Any) -> tuple[NetworkRows, Any]:
+        """X as the network takes it, and y if it was given."""
         return self._rows(X, **options)
 
     def _continues(self, once: bool) -> bool:
         """True if training begins with the weights of the last fit."""
         return (once or self.warm_start) and hasattr(self, "weights_")
 
-    def _fit(
-        self, X: Any, y: Any, sample_weight: Any, blocks: Blocks, rows: np.ndarray, targets: np.ndarray, once: bool
-    ) -> None:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, rows: NetworkRows, targets: np.ndarray, once: bool) -> None:
         """Train on rows and targets that are ready, from the start or from where the last fit ended."""
+        earlier = self.history_ if once and hasattr(self, "weights_") else {}
         continues, seed, w = self._continues(once), seed_of(self.random_state), check_weights(sample_weight, len(rows))
         kept, held = self._split(targets, seed, once)
         rows = self._select_columns(rows, continues, once)
         module = self._copy_for_training() if continues else self._build_with(seed)
         if not continues:
-            self._learn_scales(module, rows[kept], targets[kept], None if w is None else w[kept], once)
-        with torch.no_grad():
-            for part in torch.from_numpy(rows).split(ROWS):  # once, not in every epoch; rows are a copy of X
-                part.copy_(module.standardize(part))
-        data = [rows, self._goals(module, targets), *([] if w is None else [w.astype(rows.dtype)])]
+            self._learn_scales(module, rows.some(kept), targets[kept], None if w is None else w[kept], once)
+        rows = rows.map(standardize_by(module, self.device))  # of rows that are held once, not in every epoch
+        data: list[Any] = [self._goals(module, targets), *([] if w is None else [w.astype(rows.dtype)])]
 
         def loss(x: Tensor, goal: Tensor, *weights: Any) -> tuple[Tensor, dict[str, Tensor]]:
             if w is None:
@@ -68,17 +67,16 @@ class Supervised(Network):
         def judge() -> float:
             with torch.no_grad():
                 device = next(module.parameters()).device
-                parts = torch.from_numpy(rows[held]).split(ROWS)
-                out = torch.cat([module.raw(part.to(device)).cpu() for part in parts]).double().numpy()
-            return self._judge(out, data[1][held], None if w is None else w[held])
+                parts = (heldout[a : a + PIECE_ROWS] for a in range(0, len(held), PIECE_ROWS))
+                out = torch.cat([module.raw(torch.from_numpy(part).to(device)).cpu() for part in parts])
+            return self._judge(out.double().numpy(), data[0][held], None if w is None else w[held])
 
-        lbfgs = self.solver == "lbfgs"
+        lbfgs, heldout = self.solver == "lbfgs", rows.some(held)
         options: dict[str, Any] = {} if lbfgs else {"judge": judge if len(held) else None, "once": once}
         end = self._train(
             module,
             [Player(list(module.parameters()), loss, penalized=True)],
-            tuple(D[kept] for D in data),
-            blocks,
+            (rows.some(kept), *(D[kept] for D in data)),
             seed,
             method=train_by_lbfgs if lbfgs else train,
             before=self._previous_fit(once) if continues else NEW_FIT,
@@ -88,17 +86,11 @@ class Supervised(Network):
             **options,
         )
         self._record(end, continues, len(rows) - len(held))
+        self._add_history(earlier)
 
-    def _select_columns(self, rows: np.ndarray, continues: bool, once: bool) -> np.ndarray:
+    def _select_columns(self, rows: NetworkRows, continues: bool, once: bool) -> NetworkRows:
         """The columns that the network reads."""
         return rows
-
-    def _record(self, end: State, continues: bool, n_rows: int) -> None:
-        """Set the attributes that follow from the history."""
-
-    def _previous_fit(self, once: bool) -> PreviousFit:
-        """Values with which training continues."""
-        return NEW_FIT
 
     def _copy_for_training(self) -> Any:
         """The network of the last fit, to be trained further."""
@@ -127,9 +119,9 @@ class Supervised(Network):
             kept, held = train_test_split(np.arange(n), **options)
         return np.sort(kept), np.sort(held)
 
-    def _learn_scales(self, module: Any, rows: np.ndarray, y: np.ndarray, w: np.ndarray | None, once: bool) -> None:
-        """Take means and scales from the rows to learn from."""
-        module.learn(rows, w)
+    def _learn_scales(self, module: Any, rows: NetworkRows, y: np.ndarray, w: np.ndarray | None, once: bool) -> None:
+        """Take means and scales from the rows to learn from; those of a stream that is still may yet vary."""
+        module.learn(rows, w, 1.0 if once else np.inf)
 
     def _goals(self, module: Any, targets: np.ndarray) -> np.ndarray:
         """The targets as the layers should give them."""
@@ -159,17 +151,43 @@ class Classifier(ClassifierMixin, Supervised):
     out_activation_: str
 
     @fitting
-    def fit(self, X: Table, y: Any, sample_weight: Weights = None) -> Self:
+    def fit(self, X: Table | DataLoader, y: Any = None, sample_weight: Weights = None) -> Self:
         """Learn from X, a row or an image each, and their classes y (n,), or sets of labels y (n,L) of 0 and 1.
 
+        X may also be the path of a file or folder of numbers, a dask array, or a torch DataLoader, whose pairs have y.
         A table y (n,L) of probabilities is a soft target: of the classes 0 … L − 1 if every row has the sum 1, else of
         independent labels.
         """
         return self._fit_classes(X, y, sample_weight, None, False)
 
+    @available_if(lambda self: self.solver != "lbfgs")
+    @fitting
+    def partial_fit(
+        self, X: Table | DataLoader, y: Any = None, sample_weight: Weights = None, classes: Any = None
+    ) -> Self:
+        """Train for one epoch on some rows, from where the last call ended; the first call names all `classes`.
+
+        Means and scales of the columns are those of the first rows.
+        """
+        if isinstance(X, DataLoader):
+            X = read_loader(X)
+            y = X.y if y is None else y
+        if classes is None and not hasattr(self, "weights_") and count_columns(y) == 1:
+            raise InputError("classes must be passed on the first call to partial_fit.")
+        if classes is not None and hasattr(self, "weights_") and not np.array_equal(np.unique(classes), self.classes_):
+            raise InputError(
+                f"classes={classes!r} is not the same as on last call to partial_fit, was: {self.classes_}. Leave it "
+                "out, or begin with a new model."
+            )
+        return self._fit_classes(X, y, sample_weight, classes, True)
+
     def _fit_classes(self, X: Any, y: Any, sample_weight: Any, classes: Any, once: bool) -> Self:
+        check_device(self.device)
         continues = self._continues(once)
-        blocks, rows, y = self._read_both(X, y, reset=not continues)
+        if isinstance(X, DataLoader):
+            X = read_loader(X)
+            y = X.y if y is None else y
+        rows, y = self._read_both(X, y, reset=not continues)
         found = np.arange(y.shape[1]) if y.ndim == 2 else np.unique(y)
         shares = y.ndim == 2 and type_of_target(y) != "multilabel-indicator"
         shares = shares and bool(np.allclose(y.sum(axis=1), 1, rtol=0, atol=1e-6))  # of classes that exclude each other
@@ -185,13 +203,13 @@ class Classifier(ClassifierMixin, Supervised):
                 f"{self.classes_}. Set warm_start=False, or name all in the first partial_fit's classes=."
             )
         targets = y if y.ndim == 2 else np.searchsorted(self.classes_, y)
-        self._fit(X, y, sample_weight, blocks, rows, targets, once)
+        self._fit(X, y, sample_weight, rows, targets, once)
         return self
 
-    def _read_both(self, X: Any, y: Any, reset: bool) -> tuple[Blocks, np.ndarray, np.ndarray]:
+    def _read_both(self, X: Any, y: Any, reset: bool) -> tuple[NetworkRows, np.ndarray]:
         """X as the network takes it, and classes (n,), or labels (n,L)."""
         if sparse.issparse(y) or (isinstance(y, (np.ndarray, list, tuple)) and count_columns(y) > 1):
-            blocks, rows, _ = self._inputs(X, reset=reset)
+            rows, _ = self._inputs(X, reset=reset)
             y = check_array(y, accept_sparse="csr", dtype=None, input_name="y")
             y = y.toarray() if sparse.issparse(y) else y
             check_consistent_length(rows, y)
@@ -203,9 +221,9 @@ class Classifier(ClassifierMixin, Supervised):
                     "one class a row, (n,), or fit a model for each column."
                 )
         else:
-            blocks, rows, y = self._inputs(X, reset=reset, y=y)
+            rows, y = self._inputs(X, reset=reset, y=y)
             check_classification_targets(y)
-        return blocks, rows, y
+        return rows, y
 
     @property
     def _many_labels(self) -> bool:
@@ -237,7 +255,7 @@ class Classifier(ClassifierMixin, Supervised):
 
     def decision_function(self, X: Table) -> np.ndarray:
         """Log-odds of the second of two classes (n,), or scores of all classes or labels (n,K)."""
-        _, rows, _ = self._inputs(X)
+        rows, _ = self._inputs(X)
         out = self._through(lambda module, x: module(x), rows).astype(np.float64)
         return out[:, 0] if self.out_activation_ == "logistic" and self.n_outputs_ == 1 else out
 

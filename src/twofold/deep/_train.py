@@ -44,6 +44,7 @@ from twofold.core.checks import InputError
 from twofold.core.config import config
 from twofold.core.seeds import generator
 from twofold.deep import _torch_shim
+from twofold.deep._rows import NetworkRows, read_ahead
 
 SOLVERS = {"sgd": 1, "adagrad": 1, "adam": 2, "adamw": 2}  # tensors of the shape of θ in the memory of each
 FALLING: dict[str, Callable[[float], float]] = {  # the learning rate's factor when this share of the steps is done
@@ -190,7 +191,7 @@ def train(
     model: Any,
     module: nn.Module,
     players: list[Player],
-    data: tuple[Tensor, ...],
+    data: tuple[Any, ...],
     *,
     seed: int,
     note: Callable[[dict[str, float]], dict[str, float]] | None = None,
@@ -200,13 +201,13 @@ def train(
     unit: float = 1.0,
     **run: Any,
 ) -> State:
-    """Train for up to ``model.max_iter`` epochs on tensors of equally many rows, and set ``weights_`` and the history.
+    """Train for up to ``model.max_iter`` epochs on rows, targets and weights, and set ``weights_`` and the history.
 
     `note` receives the parts of an epoch and returns more columns of the history. `judge` scores the module on rows
     held out, of which the best epoch is kept. `once` is a single epoch of a stream: a learning rate that falls by
     a plan stays where it begins. The reported objective is multiplied by `unit`. `run` goes to the loop.
     """
-    n, data = len(data[0]), move_to_device(model, module, data)
+    n, feed = len(data[0]), make_feed(model, module, data)
     optimizers = [
         Optimizer(
             model.solver,
@@ -225,7 +226,7 @@ def train(
     def sweep(state: State, t: int) -> loop.Sweep:
         restore_state(state, module, optimizers)
         rate = (lambda done: model.learning_rate_init * plan(done)) if plan else (lambda done: state.rate)
-        parts = run_epoch(model, module, players, optimizers, data, seed, t, rate, before.epochs)
+        parts = run_epoch(model, module, players, optimizers, feed, seed, t, rate, before.epochs, once)
         objective = parts["objective"] = parts["objective"] * unit
         if not all(map(math.isfinite, parts.values())):
             name = f"learning_rate_init={model.learning_rate_init:g}"
@@ -282,17 +283,19 @@ def run_epoch(
     module: nn.Module,
     players: list[Player],
     optimizers: list[Optimizer],
-    data: tuple[Tensor, ...],
+    feed: Feed,
     seed: int,
     t: int,
     rate: Callable[[float], float],
     before: int = 0,
+    once: bool = False,
 ) -> dict[str, float]:
     """Train on every row once; the mean of each part, of which "objective" is the first player's loss.
 
-    The random numbers are those of epoch `t`, after as many as there were `before`.
+    The random numbers are those of epoch `t`, after as many as there were `before`; `once`, these are a part of the
+    training as well.
     """
-    n = len(data[0])
+    n = len(feed.rows)
     size = batch_rows(model, n)
     steps = -(-n // size)
     noted: dict[str, list[Tensor]] = {}
@@ -300,9 +303,8 @@ def run_epoch(
     pulls: list[float] = []
     module.train()
     with seed_torch(seed, before + t):
-        order = torch.randperm(n).to(data[0].device) if model.shuffle else None
-        for i, batch in enumerate(iterate_batches(data, order, size)):
-            done = (t + i / steps) / model.max_iter
+        for i, batch in enumerate(feed.iterate(size, model.shuffle)):
+            done = (t + before * once + i / steps) / model.max_iter
             for j, (player, optimizer) in enumerate(zip(players, optimizers, strict=True)):
                 loss, parts = player.loss(*batch, done)
                 rows = float(parts.pop("rows")) if "rows" in parts else len(batch[0])
@@ -321,21 +323,50 @@ def run_epoch(
     return means
 
 
-def iterate_batches(data: tuple[Tensor, ...], order: Tensor | None, size: int) -> Iterator[tuple[Tensor, ...]]:
-    """Batches of `size` rows in that order. Copying has a cost of its own: small batches are copied together."""
-    if order is None:
-        yield from zip(*(D.split(size) for D in data), strict=True)
-        return
-    together = max(1, COPY_CHUNK // (size * data[0][0].numel()))
-    for rows in order.split(together * size):
-        yield from zip(*(D.index_select(0, rows).split(size) for D in data), strict=True)
+class Feed(NamedTuple):
+    """The rows of a training with their targets and weights, on their device or on their way to it."""
+
+    rows: NetworkRows
+    tensors: tuple[Tensor, ...]  # of all rows: those themselves, if they are held, and what belongs to each
+    device: torch.device
+
+    def iterate(self, size: int, shuffle: bool) -> Iterator[tuple[Tensor, ...]]:
+        """Batches of `size` rows, in a new order with `shuffle`."""
+        order = fill_batches(self.rows.draw_order() if shuffle else self.rows.own_order(), size)
+        if self.rows.array is None:
+            for x, numbers in read_ahead(self._fetch, order):
+                others = (D.index_select(0, numbers.to(self.device)) for D in self.tensors)
+                yield from zip(*(D.split(size) for D in (x.to(self.device), *others)), strict=True)
+        elif not shuffle:
+            yield from zip(*(D.split(size) for D in self.tensors), strict=True)
+        else:  # copying has a cost of its own: small batches are copied together, as many as a cache holds
+            together = max(1, COPY_CHUNK // (size * self.tensors[0][0].numel()))
+            for window in order:
+                for numbers in window.to(self.device).split(together * size):
+                    yield from zip(*(D.index_select(0, numbers).split(size) for D in self.tensors), strict=True)
+
+    def _fetch(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.from_numpy(self.rows.take(numbers.numpy())), numbers
+
+
+def fill_batches(order: Iterator[Tensor], size: int) -> Iterator[Tensor]:
+    """The same numbers in the same order, as many whole batches at a time as there are."""
+    left = torch.empty(0, dtype=torch.int64)
+    for numbers in order:
+        numbers = torch.cat([left, numbers])
+        whole = len(numbers) // size * size
+        left = numbers[whole:]
+        if whole:
+            yield numbers[:whole]
+    if len(left):
+        yield left
 
 
 def train_by_lbfgs(
     model: Any,
     module: nn.Module,
     players: list[Player],
-    data: tuple[Tensor, ...],
+    data: tuple[Any, ...],
     *,
     seed: int,
     before: PreviousFit,
@@ -344,7 +375,12 @@ def train_by_lbfgs(
 ) -> State:
     """Train to the end in one sweep, whose iterations are the history; the objective is multiplied by `unit`."""
     (player,) = players
-    data = move_to_device(model, module, data)
+    if data[0].array is None:
+        raise InputError(
+            f'solver="lbfgs" uses all rows in every step, and {len(data[0]):,} of them exceed the memory budget. Use '
+            '"adam", or raise the budget with ⟨memory⟩.'
+        )
+    tensors = make_feed(model, module, data).tensors
     parameters = list(player.parameters)
     matrices = [p for p in parameters if p.ndim > 1]
     losses: list[float] = []
@@ -353,8 +389,8 @@ def train_by_lbfgs(
 
     def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray]:
         fill_tensors(parameters, theta)
-        loss, parts = player.loss(*data, 0.0)
-        rows = float(parts.pop("rows")) if "rows" in parts else len(data[0])
+        loss, parts = player.loss(*tensors, 0.0)
+        rows = float(parts.pop("rows")) if "rows" in parts else len(tensors[0])
         penalty = (0.5 * model.alpha / rows) * torch.stack([p.square().sum() for p in matrices]).sum()
         last["objective"] = unit * float(parts.get("objective", loss).detach() + penalty.detach())
         whole = loss + penalty
@@ -444,11 +480,21 @@ def choose_device(name: str) -> torch.device:
     return torch.device(name)
 
 
-def move_to_device(model: Any, module: nn.Module, data: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """The data on the model's device, to which the module is moved, too."""
-    device = choose_device(model.device)
+def check_device(name: str) -> None:
+    """Refuse a device that this machine, or this torch, does not have."""
+    try:
+        torch.empty(1, device=choose_device(name)).add_(1)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        why = str(error).partition("\n")[0].partition(". ")[0].rstrip(".")
+        raise InputError(f'device="{name}" is not there ({why}). Use "auto", which takes what there is.') from None
+
+
+def make_feed(model: Any, module: nn.Module, data: tuple[Any, ...]) -> Feed:
+    """The data on the model's device, to which the module is moved, too; rows that are not held are read later."""
+    device, (rows, *others) = choose_device(model.device), data
     module.to(device)
-    return tuple(D.to(device) for D in data)
+    held = [] if rows.array is None else [rows.array]
+    return Feed(rows, tuple(torch.from_numpy(np.ascontiguousarray(D)).to(device) for D in [*held, *others]), device)
 
 
 LOADED_IN = os.getpid()  # torch's threads live in the process that loaded it

@@ -34,6 +34,7 @@ from twofold.core.seeds import generator, seed_of
 from twofold.core.spelling import spell_parameters
 from twofold.core.types import Seed, Table
 from twofold.deep._network import ImageModel, check_count
+from twofold.deep._rows import NetworkRows
 from twofold.deep._train import Player
 
 LOG_2PI = math.log(2 * math.pi)
@@ -200,8 +201,8 @@ class Bernoulli(nn.Module):
         super().__init__()
         self.register_buffer("offset", torch.zeros(shape))  # the average image, as log-odds
 
-    def learn(self, pixels: np.ndarray) -> None:
-        share = (pixels.sum(axis=0, dtype=np.float64) + 0.5) / (len(pixels) + 1)
+    def learn(self, rows: NetworkRows) -> None:
+        share = ((rows.moments().mean * len(rows) + 0.5) / (len(rows) + 1)).reshape(rows.shape[1:])
         self.offset.copy_(torch.from_numpy(np.log(share) - np.log1p(-share)))
 
     def log_density(self, x: Tensor, a: Tensor) -> Tensor:
@@ -233,8 +234,8 @@ class Gaussian(nn.Module):
         self.register_buffer("spread", torch.ones(()))  # one number for all pixels
         self.register_buffer("share", torch.ones(shape if noise == "pixel" else (1, 1, 1)))  # noise of the variance
 
-    def learn(self, pixels: np.ndarray) -> None:
-        mean, spread = center(pixels)
+    def learn(self, rows: NetworkRows) -> None:
+        mean, spread = center(rows)
         self.offset.copy_(torch.from_numpy(mean))
         self.spread.fill_(spread)
         if self.given is not None:
@@ -261,12 +262,11 @@ class Gaussian(nn.Module):
         return self.mean(a) + self.variance().sqrt() * torch.randn_like(a)
 
 
-def center(pixels: np.ndarray) -> tuple[np.ndarray, float]:
+def center(rows: NetworkRows) -> tuple[np.ndarray, float]:
     """The average image (c,h,w), and the spread of all pixels around it, 1 where there is none."""
-    mean = pixels.mean(axis=0, dtype=np.float64)
-    squares = sum(float(np.square(pixels[i : i + 1024] - mean).sum()) for i in range(0, len(pixels), 1024))
-    spread = math.sqrt(squares / pixels.size)
-    return mean, spread if spread > 1e-6 else 1.0
+    moments = rows.moments()
+    spread = math.sqrt(moments.variance.mean())
+    return moments.mean.reshape(rows.shape[1:]), spread if spread > 1e-6 else 1.0
 
 
 class CollapseWarning(UserWarning):
@@ -302,13 +302,13 @@ class Coder(nn.Module):
     def generate(self, z: Tensor) -> Tensor:  # (n,k) -> (n,c,h,w), parameters of the output distribution
         raise NotImplementedError
 
-    def learn(self, pixels: np.ndarray) -> None:
+    def learn(self, rows: NetworkRows) -> None:
         """Start from the average image."""
-        mean, spread = center(pixels)
+        mean, spread = center(rows)
         self.mean.copy_(torch.from_numpy(mean))
         self.spread.fill_(spread)
-        self.output.learn(pixels)
-        some = torch.from_numpy(pixels[: DRAWS_AT_ONCE * 128])
+        self.output.learn(rows)
+        some = torch.from_numpy(rows[: DRAWS_AT_ONCE * 128])
         self.eval()
         with torch.no_grad():
             self.baseline.fill_(-self.output.log_density(some, torch.zeros_like(some)).mean())
@@ -410,12 +410,12 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageModel)
 
         return [Player(list(module.parameters()), loss)]
 
-    def _check_result(self, pixels: np.ndarray) -> None:
-        self._measure_codes(pixels[:: 1 + len(pixels) // MAX_ROWS_FOR_CODE_USE])
+    def _check_result(self, rows: NetworkRows) -> None:
+        self._measure_codes(rows.some(slice(None, None, 1 + len(rows) // MAX_ROWS_FOR_CODE_USE)))
 
-    def _measure_codes(self, pixels: np.ndarray) -> None:
+    def _measure_codes(self, rows: NetworkRows) -> None:
         """Note which numbers of the code are in use, on average over images; warn of those that are not."""
-        each = self._through(lambda module, x: module.posterior(x).kl_each(), pixels)
+        each = self._through(lambda module, x: module.posterior(x).kl_each(), rows)
         self.latent_kl_ = each.mean(axis=0, dtype=np.float64)
         self.active_ = self.latent_kl_ >= MIN_CODE_NATS
         k, unused = len(self.active_), np.flatnonzero(~self.active_)
@@ -434,7 +434,7 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageModel)
 
     def transform(self, X: Table) -> np.ndarray:
         """The means of q(z|x), (n,k), in single precision."""
-        return self._through(lambda module, x: module.posterior(x).mean, self._read(X)[1])
+        return self._through(lambda module, x: module.posterior(x).mean, self._read(X))
 
     def inverse_transform(self, Z: Any) -> np.ndarray:
         """The mean images E[x|z] of codes Z (n,k)."""
@@ -490,14 +490,13 @@ class Variational(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageModel)
         """`reduce` of the log-weights (n, n_draws) of each row, in single precision as the networks are."""
         check_is_fitted(self)
         s = check_count("n_draws", n_draws)
-        _, pixels = self._read(X)
         seed = zlib.crc32(str(seed_of(random_state)).encode())
-        keys = np.array([zlib.crc32(row.tobytes(), seed) for row in pixels], dtype=np.int64)
 
-        def rows(module: Coder, x: Tensor, keys: Tensor) -> Tensor:
-            return reduce(torch.cat(list(compute_log_weights(module, x, keys.tolist(), s)), dim=1), s).float()
+        def estimate(module: Coder, x: Tensor) -> Tensor:
+            keys = [zlib.crc32(row.tobytes(), seed) for row in x.cpu().numpy()]
+            return reduce(torch.cat(list(compute_log_weights(module, x, keys, s)), dim=1), s).float()
 
-        return self._through(rows, pixels, keys)
+        return self._through(estimate, self._read(X))
 
 
 def compute_log_weights(module: Coder, x: Tensor, keys: list[int], n_draws: int) -> Iterator[Tensor]:

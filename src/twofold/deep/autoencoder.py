@@ -9,6 +9,7 @@ References: Hinton & Salakhutdinov 2006; Vincent et al. 2008 (denoising).
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from numbers import Real
@@ -21,12 +22,18 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from twofold.core.checks import InputError
-from twofold.core.estimator import fitting
 from twofold.core.heldout import SQUARED, split_columns
 from twofold.core.params import Interval, StrOptions
-from twofold.core.seeds import seed_of
 from twofold.core.types import Table
-from twofold.deep._network import ROWS, ImageNetwork, build_dense, check_layer_sizes, find_pixel_range, find_varying
+from twofold.deep._network import (
+    ImageLearner,
+    build_dense,
+    check_layer_sizes,
+    find_pixel_range,
+    find_varying,
+    standardize_by,
+)
+from twofold.deep._rows import NetworkRows
 from twofold.deep._train import Player
 
 REDRAWS = 20  # of hidden numbers: while a fifth is hidden, their error shrinks quickly
@@ -51,13 +58,13 @@ class Coder(nn.Module):
         self.register_buffer("scale", torch.ones(()))
         self.register_buffer("range", torch.tensor([0.0, 1.0]))
 
-    def learn(self, rows: np.ndarray) -> None:
+    def learn(self, rows: NetworkRows) -> None:
         """One scale for all columns, so that errors count as they do in the rows' own units."""
-        mean = rows.mean(axis=0, dtype=np.float64)
-        spread = float(np.sqrt(np.mean((rows - mean) ** 2)))
-        self.centre.copy_(torch.from_numpy(mean))
+        moments = rows.moments()
+        spread = math.sqrt(moments.variance.mean())
+        self.centre.copy_(torch.from_numpy(moments.mean))
         self.scale.fill_(spread if spread > 0 else 1.0)
-        self.range.copy_(torch.tensor(find_pixel_range(rows, False)))
+        self.range.copy_(torch.tensor(find_pixel_range(float(rows.low.min()), float(rows.high.max()), False)))
 
     def standardize(self, x: Tensor) -> Tensor:  # (n,d) -> (n,c), centered and scaled
         return ((x - self.centre) / self.scale).index_select(1, self.columns)
@@ -82,16 +89,17 @@ class Coder(nn.Module):
         return self.decode(self.encode(x))
 
 
-def redraw(module: Coder, x: Tensor, hidden: Tensor) -> Tensor:
-    """The hidden columns (h,) of rows (n,d), which a coder draws from the others."""
-    hidden, x = hidden.to(x.device), x.clone()
+def redraw_error(module: Coder, x: Tensor, hidden: Tensor) -> Tensor:
+    """The squared error of the hidden columns (h,) of rows (n,d), which a coder draws from the others, a row."""
+    hidden, truth = hidden.to(x.device), x
+    x = x.index_copy(1, hidden, module.centre[hidden].expand(len(x), -1))
     for _ in range(REDRAWS):
         x[:, hidden] = module(x)[:, hidden]
-    return x[:, hidden]
+    return (x - truth)[:, hidden].double().square().sum(dim=1)
 
 
 @dataclass(eq=False, repr=False)
-class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwork):
+class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageLearner):
     """A deep autoencoder: codes of `n_components` numbers from which rows, or images, are drawn again.
 
     With ``activation="identity"`` it finds PCA's subspace; with other hidden layers it keeps more in as many numbers.
@@ -154,24 +162,29 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
     def _build(self) -> Coder:
         return Coder(self.n_features_in_, self.columns_, self)
 
-    @fitting
-    def fit(self, X: Table, y: Any = None) -> Autoencoder:
-        """Learn to code rows (n,d) or images (n,h,w), (n,h,w,c)."""
-        blocks, rows, _ = self._rows(self._flatten_images(X, True), reset=True)
-        seed, self.columns_ = seed_of(self.random_state), find_varying(rows)
-        module = self._build_with(seed)
-        module.learn(rows)
-        with torch.no_grad():
-            ready = torch.cat([module.standardize(part) for part in torch.from_numpy(rows).split(ROWS)]).numpy()
-        square = module.scale.item() ** 2  # trained in units in which learning rates mean the same for all data
+    def _read(self, X: Any, reset: bool = False) -> NetworkRows:
+        """X as rows (n,d), in its own units."""
+        return self._rows(self._flatten_images(X, reset), reset=reset)[0]
+
+    def _prepare(self, module: Any, rows: NetworkRows, new: bool) -> NetworkRows:
+        """Rows in units in which learning rates mean the same for all data."""
+        if new:
+            module.learn(rows)
+        return rows.map(standardize_by(module, self.device))
+
+    def _build_for(self, rows: NetworkRows, seed: int) -> Coder:
+        self.columns_ = find_varying(rows)
+        return self._build_with(seed)
+
+    def _make_players(self, module: Any) -> list[Player]:
+        square, d = module.scale.item() ** 2, self.n_features_in_
 
         def loss(x: Tensor, done: float) -> tuple[Tensor, dict[str, Tensor]]:
             seen = x + self.noise * torch.randn_like(x) if self.noise else x
             error = (module.raw(module.encoder(seen)) - x).square().sum(dim=1).mean()
-            return error / rows.shape[1], {"objective": error.detach() * square}
+            return error / d, {"objective": error.detach() * square}
 
-        self._train(module, [Player(list(module.parameters()), loss)], (ready,), blocks, seed, X=X)
-        return self
+        return [Player(list(module.parameters()), loss)]
 
     @property
     def _n_features_out(self) -> int:
@@ -201,8 +214,8 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
 
     def transform(self, X: Table) -> np.ndarray:
         """Codes (n,k)."""
-        blocks, rows, _ = self._rows(self._flatten_images(X, False))
-        return self._through(lambda module, x: module.encode(x), rows).astype(blocks.dtype)
+        rows = self._read(X)
+        return self._through(lambda module, x: module.encode(x), rows).astype(rows.blocks.dtype)
 
     def inverse_transform(self, X: Table) -> np.ndarray:
         """Rows or images from codes (n,k)."""
@@ -217,19 +230,12 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageNetwor
     def heldout_score(self, X: Table, y: Any = None) -> float:
         """Minus the mean squared error of a hidden number. Hidden numbers start at their mean and pass
         through the code repeatedly, until the known and the hidden numbers agree."""
-        _, rows, _ = self._rows(self._flatten_images(X, False))
-        module: Any = self.module_
-        middle, total = module.centre.cpu().numpy(), 0.0
+        rows, total = self._read(X), 0.0
         for split in split_columns(rows.shape[1], False, "Autoencoder"):
-            filled = rows.copy()
-            filled[:, split.hidden] = middle[split.hidden]
-            hidden = torch.from_numpy(split.hidden)
-            drawn = self._through(partial(redraw, hidden=hidden), filled)
-            total += float(np.square(drawn - rows[:, split.hidden], dtype=np.float64).sum())
-        return -total / rows.size
+            total += float(self._through(partial(redraw_error, hidden=torch.from_numpy(split.hidden)), rows).sum())
+        return -total / math.prod(rows.shape)
 
     def score(self, X: Table, y: Any = None) -> float:
         """Minus the mean squared error of a row, summed over its numbers."""
-        _, rows, _ = self._rows(self._flatten_images(X, False))
-        error = self._through(lambda module, x: (module(x) - x).square().sum(dim=1), rows)
+        error = self._through(lambda module, x: (module(x) - x).square().sum(dim=1), self._read(X))
         return -float(error.mean(dtype=np.float64))

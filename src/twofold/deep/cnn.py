@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from twofold.core.checks import InputError
 from twofold.core.params import Interval
 from twofold.deep._network import Dropout, ImageNetwork, Standard, build_dense, check_layer_sizes, init_weights
+from twofold.deep._rows import NetworkRows
 from twofold.deep._supervised import Classifier
 
 
@@ -47,11 +48,12 @@ class Convolutions(nn.Module):
         self.dense = build_dense(sizes, "relu", model.dropout)  # (n,c·h·w) -> (n,outputs)
         self.layers.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
-    def learn(self, pixels: np.ndarray, w: np.ndarray | None) -> None:
+    def learn(self, rows: NetworkRows, w: np.ndarray | None, still: float) -> None:
         """Means and scales of the channels, over the pixels of images (n,c,h,w) with weights w."""
-        n, c = pixels.shape[:2]
-        rows = np.moveaxis(pixels, 1, -1).reshape(-1, c)
-        self.inputs.learn(rows, None if w is None else np.repeat(w, len(rows) // n))
+        moments = rows.moments(w)
+        means, variances = (a.reshape(rows.shape[1], -1) for a in (moments.mean, moments.variance))  # (c,h·w)
+        mean = means.mean(axis=1)
+        self.inputs.learn(mean, variances.mean(axis=1) + np.square(means - mean[:, None]).mean(axis=1), still)
 
     def standardize(self, x: Tensor) -> Tensor:  # (n,c,h,w) -> (n,c,h,w), standardized
         return self.inputs(x.movedim(1, -1)).movedim(-1, 1)

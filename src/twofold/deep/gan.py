@@ -40,6 +40,7 @@ from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table
 from twofold.deep._network import ImageModel, Shape, build_dense, check_count, init_weights
+from twofold.deep._rows import NetworkRows
 from twofold.deep._train import Player, seed_torch
 from twofold.deep._variational import Coder, CollapseWarning, Variational
 from twofold.deep.vae import CODER_SIZES, build_coder
@@ -232,10 +233,10 @@ class GAN(ImageModel):
             Player(list(module.generator.parameters()), maker, BETAS),
         ]
 
-    def _make_note(self, module: Any, pixels: np.ndarray, seed: int) -> Callable[[dict], dict[str, float]]:
-        return measure_diversity(module, pixels, seed)
+    def _make_note(self, module: Any, rows: NetworkRows, seed: int) -> Callable[[dict], dict[str, float]]:
+        return measure_diversity(module, rows, seed)
 
-    def _check_result(self, pixels: np.ndarray) -> None:
+    def _check_result(self, rows: NetworkRows) -> None:
         warn_of_collapse(self)
 
     def sample(self, n_samples: int = 1, random_state: Seed = None) -> np.ndarray:
@@ -246,12 +247,12 @@ class GAN(ImageModel):
 
     def judge(self, X: Table) -> np.ndarray:
         """The critic's probability (n,) that an image is real rather than generated."""
-        return self._through(lambda module, x: torch.sigmoid(module.critic(x)), self._read(X)[1])
+        return self._through(lambda module, x: torch.sigmoid(module.critic(x)), self._read(X))
 
 
-def measure_diversity(module: Any, pixels: np.ndarray, seed: int) -> Callable[[dict], dict[str, float]]:
+def measure_diversity(module: Any, rows: NetworkRows, seed: int) -> Callable[[dict], dict[str, float]]:
     """A function that notes, after an epoch, the variance of drawn images as a share of the data's."""
-    spread = float(pixels.var(axis=0, dtype=np.float64).sum())
+    spread = float(rows.moments().variance.sum())
 
     def note(parts: dict) -> dict[str, float]:
         with torch.no_grad(), seed_torch(seed):
@@ -333,11 +334,11 @@ learning_rate_init, batch_size, max_iter, device, random_state
         module.critic = Critic(self._shape, self._choose_hidden_sizes(CODER_SIZES), self.architecture, spectral=False)
         return module
 
-    def _make_note(self, module: Any, pixels: np.ndarray, seed: int) -> Callable[[dict], dict[str, float]]:
-        return measure_diversity(module, pixels, seed)
+    def _make_note(self, module: Any, rows: NetworkRows, seed: int) -> Callable[[dict], dict[str, float]]:
+        return measure_diversity(module, rows, seed)
 
-    def _check_result(self, pixels: np.ndarray) -> None:
-        self._measure_codes(pixels)
+    def _check_result(self, rows: NetworkRows) -> None:
+        super()._check_result(rows)
         warn_of_collapse(self)
 
     def _make_players(self, module: Any) -> list[Player]:

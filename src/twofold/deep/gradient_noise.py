@@ -66,7 +66,7 @@ def gradient_variance(
     if n_draws < 2:
         raise InputError(f"n_draws={n_draws}: a variance needs at least 2.")
     module: Any = copy.deepcopy(model.module_)
-    _, pixels = model._read(X)
+    pixels = model._read(X)[:]
     x = torch.from_numpy(pixels).to(module.mean.device)
     every = list(module.parameters())
     reached = torch.autograd.grad(module.posterior(x).kl().mean(), every, allow_unused=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -22,14 +22,19 @@ from sklearn.metrics import r2_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_consistent_length
 from torch import Tensor, nn
+from torch.utils.data import DataLoader
 
 from twofold.core.checks import InputError
+from twofold.core.data.blocks import as_blocks
+from twofold.core.engine.local import engine_for
 from twofold.core.estimator import fitting
+from twofold.core.numerics.moments import column_moments
 from twofold.core.params import Interval, Options, StrOptions
 from twofold.core.types import Table, Weights
 from twofold.deep._network import Standard, build_dense, check_layer_sizes, find_varying
-from twofold.deep._supervised import Classifier, Supervised, count_columns
-from twofold.deep._train import MAX_EVALUATIONS, NO_WEIGHTS, SOLVERS, PreviousFit, State
+from twofold.deep._rows import NetworkRows, read_loader
+from twofold.deep._supervised import Classifier, Supervised
+from twofold.deep._train import MAX_EVALUATIONS, NO_WEIGHTS, SOLVERS, PreviousFit, State, check_device
 
 LAST_LAYER_FACTOR = 0.1  # of the usual first weights of the last layer, when it predicts standardized numbers
 
@@ -89,13 +94,14 @@ class MLP(Supervised):
     def _build(self) -> Dense:
         return Dense(self.columns_, self.n_outputs_, self)
 
-    def _select_columns(self, rows: np.ndarray, continues: bool, once: bool) -> np.ndarray:
+    def _select_columns(self, rows: NetworkRows, continues: bool, once: bool) -> NetworkRows:
         if self.solver == "lbfgs" and self.dropout:
             raise InputError(f'dropout={self.dropout} is noise, which solver="lbfgs" cannot take. Use solver="adam".')
         if not continues:
             everything = once or not self.scale
             self.columns_ = np.arange(rows.shape[1]) if everything else find_varying(rows)
-        return rows if len(self.columns_) == rows.shape[1] else np.take(rows, self.columns_, axis=1)
+        columns = self.columns_
+        return rows if len(columns) == rows.shape[1] else rows.map(lambda X: np.take(X, columns, axis=1))
 
     def _record(self, end: State, continues: bool, n_rows: int) -> None:
         """Add the history of this fit to that of the fits before."""
@@ -115,9 +121,10 @@ class MLP(Supervised):
         end = vars(self).get("_end", State(NO_WEIGHTS, NO_WEIGHTS))._replace(best=math.inf if best is None else best)
         return PreviousFit(len(self.loss_curve_), self.t_, end if once else end._replace(memory=NO_WEIGHTS))
 
-    def _learn_scales(self, module: Any, rows: np.ndarray, y: np.ndarray, w: np.ndarray | None, once: bool) -> None:
+    def _learn_scales(self, module: Any, rows: NetworkRows, y: np.ndarray, w: np.ndarray | None, once: bool) -> None:
         if self.scale:
-            module.inputs.learn(rows, w, still=1.0 if once else np.inf)  # a stream may still vary
+            moments = rows.moments(w)
+            module.inputs.learn(moments.mean, moments.variance, 1.0 if once else np.inf)  # a stream may still vary
 
     @property
     def coefs_(self) -> list[np.ndarray]:
@@ -272,22 +279,6 @@ class MLPClassifier(MLP, Classifier):
     hidden_layer_sizes: int | tuple[int, ...] = (128,)
     activation: str = "relu"
 
-    @available_if(lambda self: self.solver != "lbfgs")
-    @fitting
-    def partial_fit(self, X: Table, y: Any, sample_weight: Weights = None, classes: Any = None) -> Self:
-        """Train for one epoch on some rows, from where the last call ended; the first call names all `classes`.
-
-        Means and scales of the columns are those of the first rows.
-        """
-        if classes is None and not hasattr(self, "weights_") and count_columns(y) == 1:
-            raise InputError("classes must be passed on the first call to partial_fit.")
-        if classes is not None and hasattr(self, "weights_") and not np.array_equal(np.unique(classes), self.classes_):
-            raise InputError(
-                f"classes={classes!r} is not the same as on last call to partial_fit, was: {self.classes_}. Leave it "
-                "out, or begin with a new model."
-            )
-        return self._fit_classes(X, y, sample_weight, classes, True)
-
 
 @dataclass(eq=False, repr=False)
 class MLPRegressor(RegressorMixin, MLP):
@@ -330,8 +321,11 @@ n_outputs_, t_, columns_, weights_, module_, history_, n_iter_, converged_
     activation: str = "relu"
 
     @fitting
-    def fit(self, X: Table, y: Any, sample_weight: Weights = None) -> MLPRegressor:
-        """Learn from rows X (n,d) and their targets y (n,) or (n,t)."""
+    def fit(self, X: Table | DataLoader, y: Any = None, sample_weight: Weights = None) -> MLPRegressor:
+        """Learn from rows X (n,d) and their targets y (n,) or (n,t).
+
+        X may also be the path of a file or folder of numbers, a dask array, or a torch DataLoader, whose pairs have y.
+        """
         return self._fit_numbers(X, y, sample_weight, False)
 
     @available_if(lambda self: self.solver != "lbfgs")
@@ -344,10 +338,14 @@ n_outputs_, t_, columns_, weights_, module_, history_, n_iter_, converged_
         return self._fit_numbers(X, y, sample_weight, True)
 
     def _fit_numbers(self, X: Any, y: Any, sample_weight: Any, once: bool) -> MLPRegressor:
+        check_device(self.device)
+        if isinstance(X, DataLoader):
+            X = read_loader(X)
+            y = X.y if y is None else y
         if y is None:
             raise InputError("MLPRegressor requires y to be passed, but the target y is None.")
         continues = self._continues(once)
-        blocks, rows, _ = self._rows(X, reset=not continues)
+        rows, _ = self._rows(X, reset=not continues)
         y = check_array(y, ensure_2d=False, dtype=self._dtype, input_name="y")
         check_consistent_length(rows, y)
         if y.ndim > 2:
@@ -358,7 +356,7 @@ n_outputs_, t_, columns_, weights_, module_, history_, n_iter_, converged_
             raise InputError(f"y has rows of shape {y.shape[1:]}; those of the last fit were {self.target_shape_}.")
         self.target_shape_: tuple[int, ...] = y.shape[1:]
         self.n_outputs_ = math.prod(self.target_shape_)
-        self._fit(X, y, sample_weight, blocks, rows, y.reshape(len(y), -1), once)
+        self._fit(X, y, sample_weight, rows, y.reshape(len(y), -1), once)
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -379,13 +377,15 @@ n_outputs_, t_, columns_, weights_, module_, history_, n_iter_, converged_
                     p.mul_(LAST_LAYER_FACTOR)
         return module
 
-    def _learn_scales(self, module: Any, rows: np.ndarray, y: np.ndarray, w: np.ndarray | None, once: bool) -> None:
+    def _learn_scales(self, module: Any, rows: NetworkRows, y: np.ndarray, w: np.ndarray | None, once: bool) -> None:
         super()._learn_scales(module, rows, y, w, once)
         if self.scale and self.loss == "poisson":
             mean = np.average(y, axis=0, weights=w)
             module.outputs.mean.copy_(torch.from_numpy(np.log(np.where(mean > 0, mean, 1.0))))
         elif self.scale:
-            module.outputs.learn(y, w, still=1.0)
+            blocks = as_blocks(np.ascontiguousarray(y))
+            moments = column_moments(engine_for(blocks), blocks, w)
+            module.outputs.learn(moments.mean, moments.variance, 1.0)
 
     def _goals(self, module: Any, targets: np.ndarray) -> np.ndarray:
         return targets if self.loss == "poisson" else module.outputs(torch.from_numpy(targets)).numpy()
@@ -408,7 +408,7 @@ n_outputs_, t_, columns_, weights_, module_, history_, n_iter_, converged_
 
     def predict(self, X: Table) -> np.ndarray:
         """Predictions (n,), or (n,t) where several targets were learned."""
-        _, rows, _ = self._rows(X)
+        rows, _ = self._rows(X)
         out = self._through(lambda module, x: module(x), rows).astype(np.float64)
         out = np.exp(out) if self.loss == "poisson" else out
         return out.reshape(len(out), *self.target_shape_)

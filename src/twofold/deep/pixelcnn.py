@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -33,12 +34,12 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from twofold.core.checks import InputError
-from twofold.core.data.blocks import Blocks
 from twofold.core.params import Interval
 from twofold.core.progress import part, report, report_share_to
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table
-from twofold.deep._network import ROWS, ImageModel, check_count, init_weights
+from twofold.deep._network import ImageModel, check_count, init_weights
+from twofold.deep._rows import PIECE_ROWS, NetworkRows
 from twofold.deep._train import Player, limit_threads
 
 IMAGES_AT_ONCE = 64  # through the convolutions: more would leave the cache
@@ -253,12 +254,11 @@ class PixelCNN(DensityMixin, ImageModel):
 
     def score_samples(self, X: Table) -> np.ndarray:
         """log p of each image, in nats (n,)."""
-        _, k = self._read(X)
 
         def total(module: Any, k: Tensor) -> Tensor:
             return torch.cat([-module.nats(part).double().sum(dim=(1, 2)) for part in k.split(IMAGES_AT_ONCE)])
 
-        return self._through(total, k)
+        return self._through(total, self._read(X))
 
     def score(self, X: Table, y: Any = None) -> float:
         """The mean log p of an image, in nats."""
@@ -290,20 +290,19 @@ class PixelCNN(DensityMixin, ImageModel):
         check_is_fitted(self)
         X = np.asarray(X)
         missing = self._find_missing(X, mask)
-        _, k = self._read(np.where(missing, self.range_[0], X))
+        k = self._read(np.where(missing, self.range_[0], X))[:]
         with report_share_to(progress):
             drawn = self._draw(k, missing.reshape(k.shape), random_state)
         return np.where(missing, self._restore_levels(drawn).reshape(X.shape), X)
 
     # ---- levels ----------------------------------------------------------------------------------------------------
 
-    def _read(self, X: Any, reset: bool = False) -> tuple[Blocks, np.ndarray]:
-        """X as levels (n,h,w·c), with the blocks it came from."""
-        blocks, pixels, _ = self._read_images(X, reset=reset)
+    def _read(self, X: Any, reset: bool = False) -> NetworkRows:
+        """X as levels (n,h,w·c)."""
+        pixels = self._read_images(X, reset=reset)[0]
         if reset:
             self.levels_ = find_levels(pixels) if self.levels is None else int(self.levels)
-        k = np.rint(pixels * np.float32(self.levels_ - 1)).astype(np.uint8)
-        return blocks, np.ascontiguousarray(k.transpose(0, 2, 3, 1).reshape(len(k), *self._size))
+        return pixels.map(partial(as_levels, levels=self.levels_, size=self._size))
 
     def _restore_levels(self, k: np.ndarray) -> np.ndarray:
         """Levels (n,h,w·c) as images like those of the fit."""
@@ -337,24 +336,29 @@ class PixelCNN(DensityMixin, ImageModel):
         module: Any = self.module_
         where, u = module.place.device, generator(seed_of(random_state)).random(k.shape)
         out = []
-        with torch.inference_mode(), limit_threads(min(ROWS, len(k)) * module.place[0, :, 0, 0].numel() ** 2):
-            for start in range(0, len(k), ROWS):
-                rows = slice(start, min(start + ROWS, len(k)))
+        with torch.inference_mode(), limit_threads(min(PIECE_ROWS, len(k)) * module.place[0, :, 0, 0].numel() ** 2):
+            for start in range(0, len(k), PIECE_ROWS):
+                rows = slice(start, min(start + PIECE_ROWS, len(k)))
                 levels, shares = (torch.from_numpy(a[rows].copy()).to(where) for a in (k, u))
                 with part(rows.start, rows.stop, len(k)):
                     out.append(module.draw(levels, missing[rows], shares).cpu().numpy())
         return np.concatenate(out)
 
 
-def find_levels(pixels: np.ndarray) -> int:
+def as_levels(pixels: np.ndarray, levels: int, size: tuple[int, int]) -> np.ndarray:
+    """Pixels (n,c,h,w) from 0 to 1 as levels (n,h,w·c)."""
+    k = np.rint(pixels * np.float32(levels - 1)).astype(np.uint8)
+    return np.ascontiguousarray(k.transpose(0, 2, 3, 1).reshape(len(k), *size))
+
+
+def find_levels(rows: NetworkRows) -> int:
     """The smallest number of even levels from 0 to 1 on which all pixels lie; 256 if no smaller one does."""
-    found = 256
-    for some in (pixels[:512], pixels):  # the first rows usually suffice
-        values = np.unique(some).astype(np.float64)
-        found = next((n for n in range(2, 256) if fits_levels(values, n)), 256)
-        if found == 256 or fits_levels(pixels, found):
-            break
-    return found
+    values = np.empty(0)
+    for start in range(0, len(rows), PIECE_ROWS):
+        values = np.union1d(values, rows[start : start + PIECE_ROWS].astype(np.float64))
+        if not any(fits_levels(values, n) for n in range(2, 256)):
+            return 256
+    return next(n for n in range(2, 256) if fits_levels(values, n))
 
 
 def fits_levels(values: np.ndarray, n: int) -> bool:

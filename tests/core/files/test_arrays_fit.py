@@ -43,6 +43,7 @@ def networks() -> dict[str, object]:
             IMAGES
         ),
         "VAEGAN": twofold.VAEGAN(2, hidden_layer_sizes=(4,), **quick).fit(IMAGES),
+        "NormalizingFlow": twofold.NormalizingFlow(2, hidden_layer_sizes=(4,), **quick).fit(*table()[:1]),
         "PixelCNN": twofold.PixelCNN(4, n_layers=2, levels=4, **quick).fit(IMAGES),
     }
 

@@ -31,6 +31,7 @@ class Source(ABC):
     is_sparse: bool = False  # read gives a CSR array
     in_memory: bool = False  # its values are in this process, and reading is free
     is_lazy: bool = False  # its values are made elsewhere when they are asked for; they should stay there
+    seeks: bool = False  # a few rows from anywhere take no longer than so many from the beginning
     elsewhere: bool = False  # a worker that is sent this source can read its rows: they are in files
     bounds: np.ndarray | None = None  # where its blocks are cut, if not after every few megabytes
     indptr: np.ndarray | None = None  # where each row's stored values begin, if it is sparse
@@ -127,7 +128,7 @@ def cuts_by_stored(indptr: np.ndarray, dtype: np.dtype, cells: int | None = None
 class DenseSource(Source):
     """An array in memory. Blocks are C-contiguous, by copying if need be, so the order of X never shows in a result."""
 
-    in_memory = True
+    in_memory = seeks = True
 
     def __init__(self, X: np.ndarray):
         self.X = X.astype(float_dtype(X.dtype), copy=False)
@@ -156,7 +157,7 @@ class StoredRows(Source):
 class SparseSource(StoredRows):
     """A CSR array in memory; a block shares its stored values."""
 
-    in_memory = True
+    in_memory = seeks = True
 
     def __init__(self, X: Block, cells: int | None = None):
         X = sparse.csr_array(X)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import glob
+import math
 import os
 import threading
 from collections import Counter
@@ -42,7 +43,7 @@ class NpySource(Source):
     elsewhere = True
 
     @reads_headers
-    def __init__(self, path: PathLike, transposed: bool = False):
+    def __init__(self, path: PathLike, transposed: bool = False, images: bool = False):
         self.path, self.transposed = os.fspath(path), transposed
         try:
             X = np.load(self.path, mmap_mode="r", allow_pickle=False)
@@ -50,12 +51,17 @@ class NpySource(Source):
             raise InputError(f"{self.path}: no such file.") from None
         except DAMAGED_ARRAY as why:
             raise InputError(f"{self.path} is not a readable .npy file ({reason_of(why)}).") from None
-        if X.ndim != 2 or X.dtype.kind not in "fiub":
-            raise InputError(f"{self.path} holds {X.dtype} of shape {X.shape}; a 2-D array of numbers is needed.")
+        if X.ndim not in ((2, 3, 4) if images else (2,)) or X.dtype.kind not in "fiub":
+            wanted = "rows (n, d) or images (n, h, w[, c])" if images else "a 2-D array"
+            raise InputError(f"{self.path} holds {X.dtype} of shape {X.shape}; {wanted} of numbers is needed.")
+        self.row_shape: tuple[int, ...] = X.shape[1:]
+        if X.ndim > 2 and not X.flags.c_contiguous:
+            raise InputError(f"{self.path} holds images in Fortran order. Write it with np.ascontiguousarray.")
         self.stored, self.offset = X.dtype, int(X.offset)
         # Rows lie together if the file is in C order; seen along its columns it is the other way round.
-        self.row_major = bool(X.flags.c_contiguous) != transposed
-        self.shape = X.shape[::-1] if transposed else X.shape
+        self.row_major = self.seeks = bool(X.flags.c_contiguous) != transposed
+        n, d = X.shape[0], math.prod(X.shape[1:])
+        self.shape = (d, n) if transposed else (n, d)
         self.dtype = float_dtype(X.dtype)
 
     def read(self, start: int, stop: int) -> np.ndarray:
@@ -83,7 +89,7 @@ class NpySource(Source):
 class CsrSource(StoredRows):
     """A folder that `write_csr` wrote, read block by block: the cuts and the values of the same table in memory."""
 
-    elsewhere = True
+    elsewhere = seeks = True
 
     def __init__(self, path: PathLike, scale: np.ndarray | None = None):
         self.path = os.fspath(path)
@@ -255,6 +261,7 @@ class FilesSource(Source):
         stores = [source for source in self.files if source.decoded is not None]
         for source in stores:
             source.decoded = stores[0].decoded  # one temporary file for all of them
+        self.seeks = all(source.seeks for source in self.files)
         self._recent: list[int] = []
         self._lock = threading.Lock()
 
