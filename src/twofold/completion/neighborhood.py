@@ -300,9 +300,16 @@ class Neighborhood(Completion):
         use = min(self.n_neighbors, 2**31), float(self.power), float(self.damping)
         return Rule(float(self.shrinkage), self.n_similar, *use)
 
+    def _strongest_first(self) -> sparse.csr_array:
+        """The similarities as predictions walk along them; looked through once."""
+        S, kept = self.similarities_, getattr(self, "_ordered", None)
+        if kept is None or kept[0] is not S or kept[1] != S.has_sorted_indices:  # whose owner may sort it
+            kept = self._ordered = (S, S.has_sorted_indices, sort_by_strength(S))
+        return kept[2]
+
     def _folding(self) -> tuple[Callable, tuple]:
         user = self.kind == "user"
-        known = self.residuals_ if user else sort_by_strength(self.similarities_)
+        known = self.residuals_ if user else self._strongest_first()
         return predict_rows, (get_offset(self.baseline_), self.baseline_.reg_[0], known, self._rule(), user)
 
     def fold_in(self, X: Table) -> np.ndarray:
@@ -318,7 +325,7 @@ class Neighborhood(Completion):
 
     def _predict_cells(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         lines, places = (cols, rows) if self.kind == "user" else (rows, cols)
-        said = predict_deviations(self.residuals_, sort_by_strength(self.similarities_), lines, places, self._rule())
+        said = predict_deviations(self.residuals_, self._strongest_first(), lines, places, self._rule())
         return self.baseline_._predict_cells(rows, cols) + said
 
     def make_scorer(self, seen: Any) -> Scorer:
@@ -343,7 +350,7 @@ class Neighborhood(Completion):
             meets = self.residuals_[R.indices][:, near].toarray() * R.data[:, None]  # (m, neighbors)
             sums = meets.sum(axis=0)
             return (meets / np.where(sums == 0, 1, sums)) @ added * unit
-        near, added = split_deviation(R, sort_by_strength(self.similarities_)[[target]], rule)
+        near, added = split_deviation(R, self._strongest_first()[[target]], rule)
         out = np.zeros(X.shape[1], R.dtype)
         out[near] = added * unit
         return out[R.indices]

@@ -109,12 +109,15 @@ class Lists(NamedTuple):
 
 
 def rank_items(
-    scorer: Scorer, hidden: sparse.csr_array, rows: np.ndarray, n: int
+    scorer: Scorer, hidden: sparse.csr_array, rows: np.ndarray, n: int, barred: np.ndarray | None = None
 ) -> Iterator[tuple[np.ndarray, Lists]]:
-    """For some rows of the fitted table, group by group: the rows, and their n best columns not stored in `hidden`."""
+    """For some rows of the fitted table, group by group: the rows, and their n best columns not stored in `hidden`.
+
+    `barred` columns are in no list.
+    """
     engine, d = Engine(), hidden.shape[1]
     step = rows_per_block(d, scorer.dtype)
-    shared = (hidden, min(n, d), scorer)
+    shared = (hidden, min(n, d), scorer, barred)
     for start in range(0, len(rows), step * BLOCKS_PER_GROUP):
         group = rows[start : start + step * BLOCKS_PER_GROUP]
         blocks = Rows(group[at : at + step] for at in range(0, len(group), step))
@@ -129,18 +132,27 @@ def join_lists(parts: list[Lists]) -> Lists:
     return Lists(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
-def rank_block(rows: np.ndarray, hidden: sparse.csr_array, n: int, scorer: Scorer) -> Lists:
+def rank_block(
+    rows: np.ndarray, hidden: sparse.csr_array, n: int, scorer: Scorer, barred: np.ndarray | None = None
+) -> Lists:
     """The n best columns of some rows that are not stored in `hidden`."""
-    S, known = scorer.score(rows), hidden[rows]
-    out = Lists(np.empty((len(rows), n), np.int64), np.empty((len(rows), n), S.dtype))
-    select_best(S, known.indptr, known.indices, *out)
-    return Lists(out.items, scorer.shift(rows, out.scores))
+    found = rank_scores(scorer.score(rows), hidden[rows], n, barred)
+    return Lists(found.items, scorer.shift(rows, found.scores))
+
+
+def rank_scores(S: np.ndarray, seen: Any, n: int, barred: np.ndarray | None = None) -> Lists:
+    """The n best columns of rows of scores (m,d), those stored in `seen` (m,d) left out; S is overwritten."""
+    n = min(n, S.shape[1])
+    if barred is not None:
+        S[:, barred] = -np.inf
+    out = Lists(np.empty((len(S), n), np.int64), np.empty((len(S), n), S.dtype))
+    select_best(S, seen.indptr, seen.indices, *out)
+    return out
 
 
 def rank_row(scores: np.ndarray, seen: np.ndarray, n: int) -> Lists:
     """The n best columns of one row of scores (d,), those in `seen` left out."""
-    n = min(n, len(scores))
-    out = Lists(np.empty((1, n), np.int64), np.empty((1, n), scores.dtype))
-    select_best(scores[None].copy(), np.array([0, len(seen)]), seen.astype(np.int64), *out)
+    hidden = sparse.csr_array((np.ones(len(seen)), seen, [0, len(seen)]), shape=(1, len(scores)))
+    out = rank_scores(scores[None].copy(), hidden, n)
     there = out.items[0] >= 0
     return Lists(out.items[0, there], out.scores[0, there])

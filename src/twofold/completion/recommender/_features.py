@@ -19,6 +19,11 @@ the sides are exchanged. With the ratings themselves in place of a model's score
 λ has the least error when each known line is left out once, which the eigenvectors of FᵀF give for all λ at once:
 
     left out error = (s − ŝ) / (1 − f_jᵀ (FᵀF + λI)⁻¹ f_j − 1/d)
+
+Beyond the MAX_DIRECTIONS directions a in which features vary most, all have their mean eigenvalue c, so that what is
+kept and what a list costs grow with the features' stored cells:
+
+    (FᵀF + λI)⁻¹  ≈  I/(c + λ)  +  Σ_a (1/(v_a + λ) − 1/(c + λ)) a aᵀ
 References: Gantner et al. 2010 (factors from attributes); Golub, Heath & Wahba 1979 (leaving one out).
 """
 
@@ -34,6 +39,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 from scipy import sparse
+from scipy.linalg import eigh
 
 from twofold.completion.ids import as_array, places, plain
 from twofold.core.checks import InputError
@@ -46,6 +52,7 @@ from twofold.text.tokenize import pieces
 GROUPS = 10  # equal groups of a column of numbers
 MAX_WORDS = 1000  # words or values kept of a column, the most frequent
 LAMBDAS = 10.0 ** np.arange(-1.0, 4.5, 0.5)
+MAX_DIRECTIONS = 512  # of the features, those of the largest variance
 SAMPLE = 500  # rows of scores that choose λ
 CHUNK = 2**22  # scores at a time
 LIST = re.compile(r"[|;]")  # between the entries of a list
@@ -266,40 +273,47 @@ def _encode_words(values: pl.Series, column: Column) -> tuple[sparse.csr_array, 
 
 
 class Content(NamedTuple):
-    """Directions of the features, how much each counts, and the known lines in them."""
+    """The known lines' features, directions of these, and how much each counts."""
 
     mean: np.ndarray  # (q,)
-    axes: np.ndarray  # (q,r) eigenvectors of FᵀF
+    axes: np.ndarray  # (q,r) eigenvectors of FᵀF with the largest eigenvalues
     held: np.ndarray  # (r,) its eigenvalues plus λ
-    known: np.ndarray  # (d,r) the known lines along the axes
+    rest: float  # 1 / (mean of the other eigenvalues plus λ), 0 if there are none
+    F: sparse.csr_array  # (d,q) of the known lines
     explained: float  # share of the squared scores of a line left out that is explained
 
 
 def learn_content(F: sparse.csr_array, S: np.ndarray) -> Content:
     """From the features of the known lines (d,q) and some rows of scores (m,d)."""
-    d = F.shape[0]
+    d, q = F.shape
     mean = np.asarray(F.mean(axis=0)).ravel()
     G = (F.T @ F).toarray() - d * np.outer(mean, mean)
-    values, axes = np.linalg.eigh(G)
+    total = float(np.trace(G))
+    values, axes = eigh(G, subset_by_index=(max(0, q - MAX_DIRECTIONS), q - 1), overwrite_a=True)
+    others = max(total - float(values.sum()), 0.0) / (q - len(values)) if q > len(values) else None
     keep = values > 1e-9 * max(values[-1], 1e-300)
-    values, axes = values[keep], axes[:, keep]
-    known = F @ axes - mean @ axes
+    values, axes = values[keep], np.ascontiguousarray(axes[:, keep])
     R = np.asarray(S[:: max(1, len(S) // SAMPLE)], dtype=np.float64)
     R = R - R.mean(axis=1, keepdims=True)
-    along, squares = R @ known, known**2
-    errors = []
+    squares = (F @ axes - mean @ axes) ** 2
+    length = np.asarray(F.multiply(F).sum(axis=1)).ravel() - 2 * (F @ mean) + mean @ mean
+    found = []
     for lam in LAMBDAS:
-        free = 1 - squares @ (1 / (values + lam)) - 1 / d
-        errors.append(float((((R - (along / (values + lam)) @ known.T) / np.maximum(free, 1e-6)) ** 2).mean()))
-    best = int(np.argmin(errors))
+        content = Content(mean, axes, values + lam, 0.0 if others is None else 1 / (others + lam), F, 0.0)
+        free = 1 - length * content.rest - squares @ (1 / content.held - content.rest) - 1 / d
+        gaps = R - score_new(content, make_profiles(content, R)[0], np.zeros(len(R)), F)
+        found.append((float(((gaps / np.maximum(free, 1e-6)) ** 2).mean()), content))
+    error, best = min(found, key=lambda pair: pair[0])
     plain = max(float((R**2).mean()), 1e-300)
-    return Content(mean, axes, values + LAMBDAS[best], known, max(0.0, 1 - errors[best] / plain))
+    return best._replace(explained=max(0.0, 1 - error / plain))
 
 
 def make_profiles(content: Content, S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(m,q) what each feature adds to a score, and (m,) the mean score, for rows of scores (m,d) of the known lines."""
     middle = S.mean(axis=1)
-    return (((S - middle[:, None]) @ content.known) / content.held) @ content.axes.T, middle
+    along = (content.F.T @ (S - middle[:, None]).T).T
+    factors = (1 / content.held - content.rest).astype(along.dtype)
+    return along.dtype.type(content.rest) * along + ((along @ content.axes) * factors) @ content.axes.T, middle
 
 
 def score_new(content: Content, profiles: np.ndarray, middle: np.ndarray, F: sparse.csr_array) -> np.ndarray:
@@ -316,37 +330,43 @@ def learn_items(features: Features, model: Any, seen: sparse.csr_array, ids: np.
     there = at >= 0
     rows = np.arange(0, seen.shape[0], max(1, seen.shape[0] // SAMPLE))
     content = learn_content(features.F[there], _score(model, seen, rows)[:, at[there]])
-    new = {"ids": as_ids(features.ids[~there], ids), "new": features.F[~there]}
-    return {**new, "at": at[there], **_describe(features, content)}
+    return {**_describe(features, content), **_keep_new(features, ~there, ids), "F": content.F, "at": at[there]}
 
 
 def learn_users(features: Features, model: Any, seen: sparse.csr_array, ids: np.ndarray) -> dict:
-    """Fit the regression on the users' features; keep what each adds to every item's score, and the mean scores."""
+    """Fit the regression on the users' features; keep what each direction adds to every item's score, and the mean.
+
+    Other directions are left out: what they add would be as many numbers as there are features times items.
+    """
     at = places(ids, features.ids)
     there = np.flatnonzero(at >= 0)
     some = np.arange(0, seen.shape[1], max(1, seen.shape[1] // SAMPLE))
     step = max(1, CHUNK // seen.shape[1])
     blocks = [there[a : a + step] for a in range(0, len(there), step)]
     content = learn_content(features.F[there], np.concatenate([_score(model, seen, at[b])[:, some] for b in blocks]).T)
-    total, along = np.zeros(seen.shape[1]), np.zeros((content.known.shape[1], seen.shape[1]))
-    for b, place in zip(blocks, np.split(np.arange(len(there)), np.cumsum([len(b) for b in blocks])[:-1]), strict=True):
+    total, along = np.zeros(seen.shape[1]), np.zeros((content.axes.shape[1], seen.shape[1]))
+    for b in blocks:
         S = _score(model, seen, at[b])
         total += S.sum(axis=0)
-        along += content.known[place].T @ S  # the known lines are centered, so the mean scores add nothing
-    added = content.axes @ (along / content.held[:, None])
-    new = {"ids": as_ids(features.ids[at < 0], ids), "new": features.F[at < 0]}
-    return {**new, "added": added, "middle": total / len(there), **_describe(features, content)}
+        known = features.F[b] @ content.axes - content.mean @ content.axes
+        along += known.T @ S  # the known lines are centered, so the mean scores add nothing
+    kept = {"added": along / content.held[:, None], "middle": total / len(there)}
+    return {**_describe(features, content), **_keep_new(features, at < 0, ids), **kept}
+
+
+def _keep_new(features: Features, new: np.ndarray, ids: np.ndarray) -> dict:
+    return {"ids": as_ids(features.ids[new], ids), "new": features.F[new]}
 
 
 def _describe(features: Features, content: Content) -> dict:
     columns = [[c.name, c.kind, c.words, c.numbers] for c in features.columns]
-    kept = {"mean": content.mean, "axes": content.axes, "held": content.held, "known": content.known}
+    kept = {"mean": content.mean, "axes": content.axes, "held": content.held, "rest": content.rest}
     return {**kept, "explained": content.explained, "names": features.names, "columns": columns}
 
 
 def get_content(kept: dict) -> Content:
     """The regression, from what was kept of it."""
-    return Content(kept["mean"], kept["axes"], kept["held"], kept["known"], kept["explained"])
+    return Content(kept["mean"], kept["axes"], kept["held"], kept["rest"], kept["F"], kept["explained"])
 
 
 def get_columns(kept: dict) -> list[Column]:
@@ -354,15 +374,15 @@ def get_columns(kept: dict) -> list[Column]:
     return [Column(*column) for column in kept["columns"]]
 
 
-def score_user(kept: dict, f: sparse.csr_array) -> np.ndarray:
-    """(d,) the scores of all known items for a user with features f (1,q)."""
-    return kept["middle"] + (f @ kept["added"])[0] - kept["mean"] @ kept["added"]
+def score_users(kept: dict, f: sparse.csr_array) -> np.ndarray:
+    """(m,d) the scores of all known items for users with features f (m,q)."""
+    return kept["middle"] + (f @ kept["axes"] - kept["mean"] @ kept["axes"]) @ kept["added"]
 
 
 def score_items(kept: dict, S: np.ndarray) -> np.ndarray:
     """(m,new) scores of the new items for rows of scores (m,d) of all known ones."""
     content = get_content(kept)
-    return score_new(content, *make_profiles(content, S[:, kept["at"]].astype(np.float64)), kept["new"])
+    return score_new(content, *make_profiles(content, S[:, kept["at"]]), kept["new"])
 
 
 def split_features(kept: dict, scores: np.ndarray, new: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What carried a recommendation, a prediction as a sum over the items a user has rated; and items like another one.
+"""What carried a recommendation, a prediction as a sum over the items a user has rated; items and users like another.
 
 A user's factor is a ridge regression, so it is linear in the ratings:
 
@@ -139,6 +139,23 @@ def compare_items(model: Any, X: sparse.csr_array, col: int) -> np.ndarray:
     else:
         cosines = _compare_ratings(X, col)
     return cosines * _trust(X)
+
+
+def compare_users(model: Any, X: sparse.csr_array, row: int) -> np.ndarray:
+    """(n,) the similarity of every user to user `row`: as for items, with the sides exchanged.
+
+    Of a model with factors these are compared, of any other the ratings, less each item's mean.
+    """
+    U = getattr(model, "row_factors_", None)
+    if U is not None and U.shape[1] > 1:
+        norms = np.sqrt((U.astype(np.float64) ** 2).sum(axis=1))
+        cosines = (U @ U[row]) / np.maximum(norms * norms[row], 1e-300)
+    elif not sparse.issparse(X):
+        raise InputError("users are compared by their ratings, which are not in memory. Use a model with factors.")
+    else:
+        cosines = _compare_ratings(X.T.tocsr(), row, center=not isinstance(model, EASE))
+    counts = np.diff(X.indptr)
+    return cosines * (counts / (counts + HALF_TRUST_RATINGS))
 
 
 def _trust(X: sparse.csr_array) -> np.ndarray:

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
@@ -30,7 +29,7 @@ from twofold.completion.model import Completion
 from twofold.completion.partitioned.ratings import open_ratings
 from twofold.completion.partitioned.stored_rows import StoredRows, rank_all
 from twofold.completion.popularity import Popularity
-from twofold.completion.ratings_table import RatingsTable, cells_of, check_enough, count_items, row_of
+from twofold.completion.ratings_table import RatingsTable, cells_of, check_enough, count_items
 from twofold.completion.recommender import _features, evaluation
 from twofold.completion.recommender._choose import (
     AS_GIVEN,
@@ -39,11 +38,12 @@ from twofold.completion.recommender._choose import (
     TableCandidates,
     choose_models,
 )
+from twofold.completion.recommender._list_maker import ListMaker, as_series
 from twofold.completion.recommender._lists import Scale, measure_cells, value_cells
 from twofold.completion.recommender._update import join_ratings
-from twofold.completion.recommender.explain import compare_items, split_prediction
+from twofold.completion.recommender.explain import compare_items, compare_users, split_prediction
 from twofold.completion.recommender.splits import split_table
-from twofold.completion.scorer import ExtendedScorer, Scorer, rank_items, rank_row
+from twofold.completion.scorer import rank_items, rank_row
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import is_dask
 from twofold.core.estimator import Model
@@ -253,6 +253,7 @@ class Recommender(Model):
         self.range_, self.spread_ = (scale.low, scale.high), scale.spread
         self.baseline_ = scale.baseline
         self.content_, self.refused_ = {}, cells.refused
+        self.__dict__.pop("_lists", None)  # of an earlier fit
         return self
 
     def _check_parts(self, require: Callable[[bool, str], None]) -> None:
@@ -332,96 +333,81 @@ class Recommender(Model):
 
     # ---- recommending ------------------------------------------------------------------------------------------
 
-    def recommend(self, user: Any, n: int = 10) -> pl.DataFrame:
-        """The n best items the user has no rating of, best first.
+    def recommend(
+        self,
+        users: Any,
+        n: int = 10,
+        *,
+        exclude: Sequence[Any] = (),
+        items: Sequence[Any] | None = None,
+        filter_seen: bool = True,
+    ) -> pl.DataFrame:
+        """The n best items for one user, or for each of many, best first.
+
+        Parameters
+        ----------
+        users : id, or list or array of ids
+            Many users are ranked in one pass.
+        n : int, default=10
+        exclude : list of ids, default=()
+            Items that are in no list.
+        items : list of ids, optional
+            The only items that may be in a list. Ids that are not known are left out here and in `exclude`.
+        filter_seen : bool, default=True
+            Leave out items that the user has rated, or refused.
 
         Returns
         -------
-        polars.DataFrame of item, score and, where there are ratings, rating
+        polars.DataFrame of item, score and, where there are ratings, rating; of many users, user before them
             The score of the model of the lists, in its own unit, and the predicted rating. They are one number if
             the model was given.
         """
         check_is_fitted(self)
         _check_n(n)
-        new = self._find_new("user", self.users_, user)
-        if new >= 0:
-            return self._recommend_features(self.content_["user"]["new"][[new]], n)
-        row = np.array([place(self.users_, user, "user")])
-        _, found = next(rank_items(*self._rankers(), row, n))
-        there = found.items[0] >= 0
-        items = found.items[0, there]
-        ratings = self._rate(np.repeat(row, len(items)), items, found.scores[0, there])
-        return self._frame(items, found.scores[0, there], ratings)
+        maker = self._list_maker
+        return maker.list_users(users, maker.choose(n, exclude, items, filter_seen))
 
-    def _rankers(self) -> tuple[Scorer, Any]:
-        """Scores for the lists, and what is not to be recommended to each user; with new items."""
-        kept, X = self.content_.get("item"), self.ratings_
-        hidden = X if self.refused_ is None else X + self.refused_
-        if kept is None or not len(kept["ids"]):
-            return self.ranking_.make_scorer(X), hidden
-        shape = X.shape[0], X.shape[1] + len(kept["ids"])
-        wide = sparse.csr_array((hidden.data, hidden.indices, hidden.indptr), shape=shape)
-        return ExtendedScorer(self.ranking_.make_scorer(X), partial(_features.score_items, kept)), wide
-
-    def _recommend_features(self, f: sparse.csr_array, n: int) -> pl.DataFrame:
-        """The list of a user that is known by features alone."""
-        scores = self._with_new(_features.score_user(self.content_["user"], f))
-        found = rank_row(scores, np.empty(0, np.int64), n)
-        rated = np.append(self._rate_unknown(), np.full(len(scores) - len(self.items_), self._middle()))[found.items]
-        return self._frame(found.items, found.scores, found.scores if self.ranker_ is None else rated)
-
-    def _with_new(self, scores: np.ndarray) -> np.ndarray:
-        """The scores of known items, and after them those of items without ratings."""
-        kept = self.content_.get("item")
-        return scores if kept is None else np.append(scores, _features.score_items(kept, scores[None])[0])
-
-    def recommend_new(self, ratings: Any = None, n: int = 10, *, features: dict | None = None) -> pl.DataFrame:
+    def recommend_new(
+        self,
+        ratings: Any = None,
+        n: int = 10,
+        *,
+        features: Any = None,
+        exclude: Sequence[Any] = (),
+        items: Sequence[Any] | None = None,
+        filter_seen: bool = True,
+    ) -> pl.DataFrame:
         """The n best items for a user that is not in the data, from ratings ``{item: rating}``; nothing is refitted.
 
-        Without ratings, from `features`, ``{column: value}`` as in the users' features of the fit.
+        Without ratings, from `features`, ``{column: value}`` as in the users' features of the fit. Of several users,
+        give lists of these; the frame then begins with their places in the list, from 0.
 
         Unknown items are left out with a warning. Without any, what most people have (with a model that was given, what
-        is liked most). For implicit data a list of items will do. The frame is that of :meth:`recommend`.
+        is liked most). For implicit data a list of items will do. All else is as in :meth:`recommend`.
         """
         check_is_fitted(self)
         _check_n(n)
-        if features is not None:
-            if "user" not in self.content_:
-                raise InputError("features were given, but the fit had none of users. Fit with users=frame.")
-            if not ratings:
-                return self._recommend_features(
-                    _features.encode_one(features, _features.get_columns(self.content_["user"]), "user"), n
-                )
-        ratings = {} if ratings is None else ratings
-        x, unknown = row_of(ratings, self.items_, self.implicit_, self.ratings_.dtype)
+        if features is not None and "user" not in self.content_:
+            raise InputError("features were given, but the fit had none of users. Fit with users=frame.")
+        maker = self._list_maker
+        frame, unknown = maker.list_new(ratings, features, maker.choose(n, exclude, items, filter_seen))
         if unknown:
             warnings.warn(
                 f"left out, being no items of the ratings: {', '.join(map(repr, unknown[:10]))}", stacklevel=2
             )
-        scores = self.ranking_.predict(self._rank_values(x))[0] if x.nnz else self._score_unknown()
-        found = rank_row(self._with_new(np.asarray(scores)), x.indices, n)
-        rated = found.scores
-        if self.ranker_ is not None:
-            rated = self.model_.predict(x)[0] if x.nnz else self._rate_unknown()
-            rated = np.append(rated, np.full(self._n_new(), self._middle()))[found.items]
-        return self._frame(found.items, found.scores, rated)
+        return frame
 
-    def _rate(self, rows: np.ndarray, cols: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """The predicted rating of items in lists, which are the scores if there is one model."""
-        if self.ranker_ is None:
-            return scores
-        known = cols < len(self.items_)
-        out = self._predict_by_biases(rows, np.where(known, cols, -1))
-        out[known] = self.model_.predict(rows[known], cols[known])
-        return out
+    @property
+    def _list_maker(self) -> ListMaker:
+        """The maker of lists, which is prepared when the first list is asked for."""
+        if "_lists" not in vars(self):
+            self._lists = ListMaker(self)
+        return self._lists
 
     def _find_new(self, role: str, known: np.ndarray, wanted: Any) -> int:
         """The place of an id among those without ratings, -1 if it is none of them."""
         kept = self.content_.get(role)
         return -1 if kept is None or places(known, [wanted])[0] >= 0 else int(find_ids(kept["ids"], [wanted])[0])
-
-    def _n_new(self) -> int:
-        return len(self.content_["item"]["ids"]) if "item" in self.content_ else 0
 
     def _middle(self) -> float:
         """The rating of an average user and item."""
@@ -442,17 +428,16 @@ class Recommender(Model):
         return None
 
     def _all_frames(self, n: int) -> Iterator[pl.DataFrame]:
-        users = _as_series(self.users_)
-        scorer, hidden = self._rankers()
-        if sparse.issparse(hidden):
-            ranked = rank_items(scorer, hidden, np.arange(len(self.users_)), n)
+        users, maker = as_series(self.users_), self._list_maker
+        if sparse.issparse(maker.hidden):
+            ranked = rank_items(maker.scorer, maker.hidden, np.arange(len(self.users_)), n)
         else:
-            ranked = rank_all(scorer, hidden, n)
+            ranked = rank_all(maker.scorer, maker.hidden, n)
         for rows, found in ranked:
             there = found.items >= 0
             who = np.repeat(rows, there.sum(axis=1))
             items, scores = found.items[there], found.scores[there]
-            yield self._frame(items, scores, self._rate(who, items, scores)).insert_column(0, users[who].alias("user"))
+            yield maker.as_frame(items, scores, maker.rate(who, items, scores), users[who])
 
     def similar_items(self, item: Any, n: int = 10) -> pl.DataFrame:
         """The n items most like one: a frame of item and similarity, a cosine that is shrunk where ratings are few."""
@@ -460,7 +445,15 @@ class Recommender(Model):
         _check_n(n)
         col = place(self.items_, item, "item")
         found = rank_row(compare_items(self.ranking_, self.ratings_, col), np.array([col]), n)
-        return pl.DataFrame([_as_series(self.items_)[found.items].alias("item"), pl.Series("similarity", found.scores)])
+        return pl.DataFrame([as_series(self.items_[found.items]).alias("item"), pl.Series("similarity", found.scores)])
+
+    def similar_users(self, user: Any, n: int = 10) -> pl.DataFrame:
+        """The n users most like one: a frame of user and similarity, a cosine that is shrunk where ratings are few."""
+        check_is_fitted(self)
+        _check_n(n)
+        row = place(self.users_, user, "user")
+        found = rank_row(compare_users(self.ranking_, self.ratings_, row), np.array([row]), n)
+        return pl.DataFrame([as_series(self.users_[found.items]).alias("user"), pl.Series("similarity", found.scores)])
 
     def explain(self, user: Any, item: Any, n: int | None = 5) -> pl.DataFrame:
         """The items the user has rated that carried the prediction for another item.
@@ -479,7 +472,7 @@ class Recommender(Model):
         x = self.ratings_[[row]]
         shares = split_prediction(self.ranking_, self._rank_values(x), col)
         order = np.argsort(-shares, kind="stable")[:n]
-        seen = _as_series(self.items_)[x.indices[order].astype(np.int64)].alias("item")
+        seen = as_series(self.items_[x.indices[order]]).alias("item")
         return pl.DataFrame([seen, pl.Series("rating", x.data[order]), pl.Series("share", shares[order])])
 
     def _explain_features(self, row: int, new: int, n: int | None) -> pl.DataFrame:
@@ -572,19 +565,6 @@ class Recommender(Model):
     def _check_in_memory(self, action: str) -> None:
         if not sparse.issparse(self.ratings_):
             raise InputError(f"{action} needs all ratings in memory; those of this fit are in {self.ratings_.folder}.")
-
-    # ---- helpers -----------------------------------------------------------------------------------------------
-
-    def _frame(self, items: np.ndarray, scores: np.ndarray, ratings: np.ndarray) -> pl.DataFrame:
-        """Items with their scores and, where there are ratings, predicted ratings."""
-        ids = np.append(self.items_, self.content_["item"]["ids"]) if self._n_new() else self.items_
-        columns = [_as_series(ids)[items].alias("item")]
-        columns += [pl.Series("score", self._clip(scores) if self.ranker_ is None else scores)]
-        return pl.DataFrame(columns + ([] if self.implicit_ else [pl.Series("rating", self._clip(ratings))]))
-
-
-def _as_series(ids: np.ndarray) -> pl.Series:
-    return pl.Series(ids.tolist(), dtype=pl.String) if ids.dtype == object else pl.Series(ids)
 
 
 def _check_n(n: Any) -> None:
