@@ -221,9 +221,9 @@ def table(n=240, seed=0, dtype=np.float64):
     """
     rng = np.random.default_rng(seed)
     planted = np.random.default_rng(99)  # the same groups whatever the rows
-    centres, lines = 5 * planted.normal(size=(3, 8)), planted.normal(size=(3, 8))
+    centers, lines = 5 * planted.normal(size=(3, 8)), planted.normal(size=(3, 8))
     y = rng.permutation(np.arange(n) % 3)
-    X = MIDDLE + centres[y] + rng.normal(size=(n, 1)) * lines[y] * 1.5 + 0.4 * rng.normal(size=(n, 8))
+    X = MIDDLE + centers[y] + rng.normal(size=(n, 1)) * lines[y] * 1.5 + 0.4 * rng.normal(size=(n, 8))
     return X.astype(dtype), y
 
 

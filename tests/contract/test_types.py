@@ -30,7 +30,7 @@ reveal_type(KMeans(3, random_state=0).fit(X))
 reveal_type(KMeans(3).fit(X).predict)
 PCA(2).fit(print)  # wrong: a function is no table
 KMeans("three")  # wrong: a word is no number
-PCA(2, colour="red")  # wrong: no such parameter
+PCA(2, color="red")  # wrong: no such parameter
 """
 
 

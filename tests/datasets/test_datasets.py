@@ -78,10 +78,10 @@ def test_ratings_follow_the_truth_up_to_the_noise(world):
 
 def test_ratings_have_structure_beyond_biases(world):
     """Tastes explain what the best row and column means cannot."""
-    centred = world.truth.expected - world.truth.expected.mean(axis=1, keepdims=True)
-    centred -= centred.mean(axis=0)
-    spectrum = np.linalg.svd(centred, compute_uv=False) ** 2
-    assert spectrum[:8].sum() > 0.95 * spectrum.sum() and centred.std() > 0.3
+    centered = world.truth.expected - world.truth.expected.mean(axis=1, keepdims=True)
+    centered -= centered.mean(axis=0)
+    spectrum = np.linalg.svd(centered, compute_uv=False) ** 2
+    assert spectrum[:8].sum() > 0.95 * spectrum.sum() and centered.std() > 0.3
 
 
 def test_popularity_is_skewed_and_people_rate_what_they_like(world):

@@ -74,9 +74,9 @@ def test_dropout_silences_its_share_and_keeps_the_mean(share):
     kept = (out > 0).double()
     assert abs(1 - float(kept.mean()) - share) < 5 * np.sqrt(share * (1 - share) / n)
     torch.testing.assert_close(out[out > 0], torch.full((int(kept.sum()),), 1 / (1 - share)), rtol=2e-4, atol=0)
-    centred = kept - kept.mean()
-    for lag in (1, 2, 3, 4):  # a unit is silent whatever its neighbours are
-        assert abs(float((centred[lag:] * centred[:-lag]).mean() / centred.square().mean())) < 5 / np.sqrt(n)
+    centered = kept - kept.mean()
+    for lag in (1, 2, 3, 4):  # a unit is silent whatever its neighbors are
+        assert abs(float((centered[lag:] * centered[:-lag]).mean() / centered.square().mean())) < 5 / np.sqrt(n)
 
 
 def test_dropout_passes_gradients_where_it_passes_numbers():

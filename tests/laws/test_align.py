@@ -11,7 +11,7 @@ from twofold.words.alignment import match_mutually, neighbor_density, procrustes
 
 
 def rotate(V=400, k=12, noise=0.0, seed=0, dtype=np.float64, mirror=False):
-    """Words "a0", ... and their turned copies "b0", ...; the turn; all pairs. Neither side is centred."""
+    """Words "a0", ... and their turned copies "b0", ...; the turn; all pairs. Neither side is centered."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(V, k)) + 0.5 * rng.normal(size=k)
     Q = np.linalg.qr(rng.normal(size=(k, k)))[0]

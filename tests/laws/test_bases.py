@@ -97,11 +97,11 @@ def test_no_basis_of_its_size_loses_less_than_pca():
     X = rng.normal(size=(300, 20)) @ rng.normal(size=(20, 20)) * np.linspace(0.1, 3, 20)
     pca = PCABasis().fit(X)
     np.testing.assert_allclose(pca.synthesize(pca.analyze(X)), X)
-    centred = X - X.mean(axis=0)
+    centered = X - X.mean(axis=0)
     for k in (1, 5, 19):
         left = (pca.analyze(X)[:, :k] ** 2).sum()
         for basis in BASES:
-            energy = np.sort((basis.analyze(centred) ** 2).sum(axis=0))[-k:].sum()
+            energy = np.sort((basis.analyze(centered) ** 2).sum(axis=0))[-k:].sum()
             assert left >= energy * (1 - 1e-9)
 
 

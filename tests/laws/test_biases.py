@@ -1,4 +1,4 @@
-"""Laws of means and biases: what is minimised is minimal, and the limits are the means everyone knows."""
+"""Laws of means and biases: what is minimized is minimal, and the limits are the means everyone knows."""
 
 import numpy as np
 import pytest

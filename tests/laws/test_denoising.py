@@ -54,8 +54,8 @@ def test_noise_is_estimated_within_five_percent(sigma):
     y, x = np.mgrid[:200, :201]
     smooth = 100 + 50 * np.sin(x / 30) * np.cos(y / 40)
     assert estimate_sigma(smooth + noise(sigma, smooth.shape)) == pytest.approx(sigma, rel=0.05)
-    colours = np.stack([smooth, 0.5 * smooth, 255 - smooth], axis=2)
-    assert estimate_sigma(colours + noise(sigma, colours.shape)) == pytest.approx(sigma, rel=0.05)
+    colors = np.stack([smooth, 0.5 * smooth, 255 - smooth], axis=2)
+    assert estimate_sigma(colors + noise(sigma, colors.shape)) == pytest.approx(sigma, rel=0.05)
 
 
 @pytest.mark.parametrize("sigma", [None, 0, 20])

@@ -114,30 +114,30 @@ def test_plsa(left):
 # ---- clusters --------------------------------------------------------------------------------------------------
 
 
-def lloyd(X, centres):
+def lloyd(X, centers):
     """k-means, plainly."""
     for _ in range(100):
-        label = ((X[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
-        centres = np.array([X[label == c].mean(axis=0) for c in range(len(centres))])
-    return label, centres
+        label = ((X[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
+        centers = np.array([X[label == c].mean(axis=0) for c in range(len(centers))])
+    return label, centers
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_k_means(seed):
     X = images()
     start = X[np.random.default_rng(seed).choice(len(X), 8, replace=False)]
-    label, centres = lloyd(X, start)
+    label, centers = lloyd(X, start)
     model = Factorization(8, left=OneHot(), init=start, tol=0.0).fit(X)
     codes = model.transform(X)
     np.testing.assert_array_equal(codes.argmax(axis=1), label)
-    np.testing.assert_allclose(model.components_, centres, atol=1e-10)
+    np.testing.assert_allclose(model.components_, centers, atol=1e-10)
     theirs = KMeans(8, init=start, max_iter=300).fit(X)
     np.testing.assert_array_equal(theirs.predict(X), label)
     assert end(model) == pytest.approx(0.5 * theirs.inertia_, rel=1e-10)
 
 
 def test_k_medians():
-    """The same with |x − m|: a centre is the median of its rows, and a row has the nearest of the centres."""
+    """The same with |x − m|: a center is the median of its rows, and a row has the nearest of the centers."""
     X = images(200)
     model = Factorization(4, loss=Absolute(), left=OneHot(), init=X[:4], tol=1e-8, max_iter=1000).fit(X)
     label = model.transform(X).argmax(axis=1)

@@ -1,4 +1,4 @@
-"""Laws of neighbourhoods: the obvious dense computation, without the table of all similarities."""
+"""Laws of neighborhoods: the obvious dense computation, without the table of all similarities."""
 
 import numpy as np
 import pytest

@@ -39,7 +39,7 @@ def test_every_solver_finds_the_same_subspace_as_scikit_learn(name, solver):
     if sparse.issparse(X) and solver == "full":
         pytest.skip("needs a dense table")
     dense = X.toarray() if sparse.issparse(X) else X
-    expected = Reference(4, svd_solver="full").fit(dense - dense.mean(axis=0))  # centred twice: exact far away
+    expected = Reference(4, svd_solver="full").fit(dense - dense.mean(axis=0))  # centered twice: exact far away
     pca = PCA(4, svd_solver=solver, tol=1e-15, random_state=0).fit(X)
     assert pca.svd_solver_ == solver
     assert angle(pca.components_, expected.components_) < (1e-6 if "far" not in name else 1e-5)

@@ -98,8 +98,8 @@ def test_the_softmax_becomes_the_conditional_frequencies(biases):
 def test_the_softmax_gradient_is_that_of_finite_differences():
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(2, 7, 4))
-    near, centre = rng.integers(0, 5, 20), rng.integers(0, 7, 20)
-    found, h = gradient(X, Y, near, centre), 1e-5
+    near, center = rng.integers(0, 5, 20), rng.integers(0, 7, 20)
+    found, h = gradient(X, Y, near, center), 1e-5
     numeric = [np.zeros_like(X), np.zeros_like(Y)]
     for side, A in enumerate((X, Y)):
         for at in np.ndindex(A.shape):
@@ -107,13 +107,13 @@ def test_the_softmax_gradient_is_that_of_finite_differences():
             for move in (h, -h):
                 moved = [X.copy(), Y.copy()]
                 moved[side][at] += move
-                ends.append(gradient(*moved, near, centre).loss)
+                ends.append(gradient(*moved, near, center).loss)
             numeric[side][at] = (ends[0] - ends[1]) / (2 * h)
     np.testing.assert_allclose(found.of_X, numeric[0][found.rows], atol=1e-7)
     np.testing.assert_allclose(found.of_Y, numeric[1], atol=1e-7)
     assert set(found.rows) == set(near)
     Z = X @ Y.T
-    assert found.loss == pytest.approx(-(Z - np.log(np.exp(Z).sum(axis=1, keepdims=True)))[near, centre].sum())
+    assert found.loss == pytest.approx(-(Z - np.log(np.exp(Z).sum(axis=1, keepdims=True)))[near, center].sum())
 
 
 def test_the_score_is_the_expected_loss():
@@ -143,7 +143,7 @@ def test_more_epochs_score_better():
 
 
 def test_words_of_like_company_are_near_each_other():
-    """Two words that may stand for each other everywhere are each other's nearest, without being neighbours."""
+    """Two words that may stand for each other everywhere are each other's nearest, without being neighbors."""
     rng = np.random.default_rng(0)
     twins = [["a", "b"], ["c", "d"], ["e", "f"], ["g", "h"], ["i", "j"]]
     starts = rng.integers(5, size=600)

@@ -6,7 +6,7 @@ It stands still when its last moves are small and what their trend says is still
 (History.remaining_change): a fit that reports convergence is at most about 10·tol above one with ten times the sweeps.
 
 A sweep is a pure function `state → (state, objective, extra)`; the objective is always something to be
-minimised. State is a NamedTuple of arrays and numbers, which is what a checkpoint holds. Randomness belongs to
+minimized. State is a NamedTuple of arrays and numbers, which is what a checkpoint holds. Randomness belongs to
 (seed, sweep, block), so a loop that starts again in the middle draws what it would have drawn.
 """
 

@@ -87,16 +87,16 @@ def table_with_holes(share: float = 0.2, seed: int = 0) -> Bunch:
 
 
 def photographs() -> Bunch:
-    """Photographs, uint8: china and flower (427,640,3) in colour, ascent, aero and camera (512,512) in grey.
+    """Photographs, uint8: china and flower (427,640,3) in color, ascent, aero and camera (512,512) in grey.
 
     Examples
     --------
     >>> photographs().china.shape
     (427, 640, 3)
     """
-    colour = {name: sets.load_sample_image(f"{name}.jpg") for name in ("china", "flower")}
+    color = {name: sets.load_sample_image(f"{name}.jpg") for name in ("china", "flower")}
     grey = {name: getattr(pywt.data, name)().astype(np.uint8) for name in ("ascent", "aero", "camera")}
-    return Bunch(**colour, **grey)
+    return Bunch(**color, **grey)
 
 
 def signals() -> Bunch:

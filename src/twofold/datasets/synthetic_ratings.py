@@ -20,7 +20,7 @@ from twofold.core.checks import InputError
 MEAN, NOISE = 3.1, 0.6
 GENRES = {
     "Adventure": ["River", "Compass", "Island", "Caravan", "Mountain", "Voyage", "Jungle", "Treasure"],
-    "Comedy": ["Wedding", "Uncle", "Parrot", "Holiday", "Neighbour", "Umbrella", "Picnic", "Landlord"],
+    "Comedy": ["Wedding", "Uncle", "Parrot", "Holiday", "Neighbor", "Umbrella", "Picnic", "Landlord"],
     "Crime": ["Alibi", "Witness", "Ledger", "Detective", "Harbour", "Verdict", "Informer", "Vault"],
     "Drama": ["Daughter", "Letter", "Winter", "Orchard", "Promise", "Silence", "Father", "Farewell"],
     "Family": ["Puppy", "Balloon", "Lighthouse", "Snowman", "Pony", "Toymaker", "Treehouse", "Otter"],

@@ -43,7 +43,7 @@ class Coder(nn.Module):
     """Rows, centered and scaled by one number, to codes and back; a column that never varied keeps its value."""
 
     columns: Tensor
-    centre: Tensor
+    center: Tensor
     scale: Tensor
     range: Tensor
 
@@ -54,7 +54,7 @@ class Coder(nn.Module):
         self.decoder = build_dense(sizes[::-1], model.activation)  # (n,k) -> (n,c)
         self.squash = model.output == "logistic"
         self.register_buffer("columns", torch.from_numpy(columns), persistent=False)
-        self.register_buffer("centre", torch.zeros(d))
+        self.register_buffer("center", torch.zeros(d))
         self.register_buffer("scale", torch.ones(()))
         self.register_buffer("range", torch.tensor([0.0, 1.0]))
 
@@ -62,28 +62,28 @@ class Coder(nn.Module):
         """One scale for all columns, so that errors count as they do in the rows' own units."""
         moments = rows.moments()
         spread = math.sqrt(moments.variance.mean())
-        self.centre.copy_(torch.from_numpy(moments.mean))
+        self.center.copy_(torch.from_numpy(moments.mean))
         self.scale.fill_(spread if spread > 0 else 1.0)
         self.range.copy_(torch.tensor(find_pixel_range(float(rows.low.min()), float(rows.high.max()), False)))
 
     def standardize(self, x: Tensor) -> Tensor:  # (n,d) -> (n,c), centered and scaled
-        return ((x - self.centre) / self.scale).index_select(1, self.columns)
+        return ((x - self.center) / self.scale).index_select(1, self.columns)
 
     def raw(self, z: Tensor) -> Tensor:  # (n,k) -> (n,c), centered and scaled
         out = self.decoder(z)
         if not self.squash:
             return out
-        low, high = ((end - self.centre[self.columns]) / self.scale for end in self.range)
+        low, high = ((end - self.center[self.columns]) / self.scale for end in self.range)
         return low + (high - low) * torch.sigmoid(out)
 
     def encode(self, x: Tensor) -> Tensor:  # (n,d) -> (n,k)
         return self.encoder(self.standardize(x))
 
     def decode(self, z: Tensor) -> Tensor:  # (n,k) -> (n,d)
-        seen = self.raw(z) * self.scale + self.centre[self.columns]
+        seen = self.raw(z) * self.scale + self.center[self.columns]
         if self.squash:
             seen = seen.clamp(*self.range)  # within it but for rounding
-        return self.centre.repeat(len(z), 1).index_copy(1, self.columns, seen)
+        return self.center.repeat(len(z), 1).index_copy(1, self.columns, seen)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.decode(self.encode(x))
@@ -92,7 +92,7 @@ class Coder(nn.Module):
 def redraw_error(module: Coder, x: Tensor, hidden: Tensor) -> Tensor:
     """The squared error of the hidden columns (h,) of rows (n,d), which a coder draws from the others, a row."""
     hidden, truth = hidden.to(x.device), x
-    x = x.index_copy(1, hidden, module.centre[hidden].expand(len(x), -1))
+    x = x.index_copy(1, hidden, module.center[hidden].expand(len(x), -1))
     for _ in range(REDRAWS):
         x[:, hidden] = module(x)[:, hidden]
     return (x - truth)[:, hidden].double().square().sum(dim=1)
@@ -205,7 +205,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ImageLearne
         model, w = copy.copy(self), dict(self.weights_)
         last = max(int(name.split(".")[1]) for name in w if name.startswith("decoder."))
         seen = scale[self.columns_]
-        w["centre"] = w["centre"] * scale
+        w["center"] = w["center"] * scale
         w["encoder.0.weight"] = w["encoder.0.weight"] / seen
         w[f"decoder.{last}.weight"] = w[f"decoder.{last}.weight"] * seen[:, None]
         w[f"decoder.{last}.bias"] = w[f"decoder.{last}.bias"] * seen

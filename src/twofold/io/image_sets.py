@@ -85,7 +85,7 @@ def from_folder(path: Path, size: int | None) -> PictureSet:
             )
     classes = [file.relative_to(path).parts[0] if file.parent != path else "" for file in files]
     labels = np.array(classes) if all(classes) and len(set(classes)) > 1 else None
-    return PictureSet(np.stack(pictures), labels, [f"{len(files):,} pictures, {'colour' if color else 'grey'}"])
+    return PictureSet(np.stack(pictures), labels, [f"{len(files):,} pictures, {'color' if color else 'grey'}"])
 
 
 def crop_square(pixels: np.ndarray, size: int | None) -> np.ndarray:

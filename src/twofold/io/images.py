@@ -1,6 +1,6 @@
 """Pictures on disk: `read_image("photo.jpg")` and `write_image("clean.png", pixels)`. Nothing is lost in silence.
 
-A picture is an array in its own depth, (h,w) grey or (h,w,3) colour, upright whatever its EXIF says; transparency
+A picture is an array in its own depth, (h,w) grey or (h,w,3) color, upright whatever its EXIF says; transparency
 is kept beside it. What the file held and the array does not is a line in `notes`.
 """
 
@@ -80,7 +80,7 @@ def read_image(path: str | Path) -> Picture:
     Returns
     -------
     Picture
-        Palettes and bits become grey or colour; 16-bit grey stays so. ``info`` has the format and the colour profile.
+        Palettes and bits become grey or color; 16-bit grey stays so. ``info`` has the format and the color profile.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def decode_image(file: io.BytesIO, name: str) -> Picture:
         notes.append(f"{name} holds {frames} pictures: the first is used")
     raw, profile = raw_mode(image), image.info.get("icc_profile")
     if ";16" in raw and not image.mode.startswith("I"):
-        notes.append(f"{name} has 16 bits a colour, of which the upper 8 are read; 16-bit grey is read whole")
+        notes.append(f"{name} has 16 bits a color, of which the upper 8 are read; 16-bit grey is read whole")
     info = {"format": image.format, "mode": image.mode}
     if profile and image.mode in ("L", "LA", "RGB", "RGBA", "P"):
         info["icc_profile"] = profile
@@ -158,7 +158,7 @@ def arrays_of(image: Image.Image, name: str, raw: str, notes: list[str]) -> tupl
             notes.append(f"{name}: the grey value marked as transparent is read as any other")
         return values.astype(np.uint16), None
     if image.mode in ("F", "LAB", "HSV"):
-        raise InputError(f"{name} holds {image.mode} pixels. Save it as 8-bit colour, or 8- or 16-bit grey.")
+        raise InputError(f"{name} holds {image.mode} pixels. Save it as 8-bit color, or 8- or 16-bit grey.")
     if image.mode in ("CMYK", "YCbCr"):
         notes.append(f"{name} is {image.mode} and is read as RGB")
     clear = "transparency" in image.info or image.mode in ("LA", "La", "PA", "RGBA", "RGBa")
@@ -179,7 +179,7 @@ def color_of(text: str) -> tuple[int, int, int]:
     try:
         red, green, blue, *_ = ImageColor.getrgb(f"#{text}" if bare else text)
     except ValueError:
-        raise InputError(f"{text!r} is not a colour. Write '#ff00ff' (in quotes), or a name such as red.") from None
+        raise InputError(f"{text!r} is not a color. Write '#ff00ff' (in quotes), or a name such as red.") from None
     return red, green, blue
 
 
@@ -239,7 +239,7 @@ def write_image(
     alpha : ndarray of shape (h, w), optional
         Transparency, of the same type. Refused where the format has none, unless nothing is transparent.
     icc_profile : bytes, optional
-        What the colours mean, as `read_image` found it.
+        What the colors mean, as `read_image` found it.
     """
     data = encode_image(Path(path).suffix, pixels, alpha, icc_profile)
     write_bytes(path, data)

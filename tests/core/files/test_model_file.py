@@ -376,7 +376,7 @@ def test_forged_headers_with_a_right_checksum_are_refused_or_harmless(path):
     ("change", "message"),
     [
         (lambda m: m.update({"class": "Popen"}), "'Popen'"),
-        (lambda m: m["params"].update(colour=1), "parameter 'colour'"),
+        (lambda m: m["params"].update(color=1), "parameter 'color'"),
         (lambda m: m["fitted"].update(fit=1), "attribute 'fit'"),
         (lambda m: m["fitted"].update(__class__=1), "attribute '__class__'"),
         (lambda m: m["fitted"].pop("mask_"), "nothing refers to"),

@@ -24,7 +24,7 @@ from twofold.io.tables.table import Piece, Table, assemble, quote_names, unique_
 
 MIN_DOMINANT_SHARE = 0.9  # of the variance
 COARSE = 0.25  # steps of a column, in standard deviations, from which its values are few
-BLUR = 0.7  # steps; from 0.5 on, two neighbouring values make one hill, and no longer two
+BLUR = 0.7  # steps; from 0.5 on, two neighboring values make one hill, and no longer two
 
 
 STOPPED = re.compile(r"(\w+) did not converge in max_iter=(\d+)")

@@ -85,7 +85,7 @@ def add(a: Any, b: Any) -> Any:
 class Tree:
     """Adds results that arrive in order, along a binary tree over their positions.
 
-    Two neighbours of equal height merge at once, so only log2(n) sums are alive; and an aligned run of 2^h
+    Two neighbors of equal height merge at once, so only log2(n) sums are alive; and an aligned run of 2^h
     positions may be summed elsewhere and pushed as one node of height h without changing a bit. With `spills`, sums
     that take more than a share of the memory budget wait on disk, except the last.
     """

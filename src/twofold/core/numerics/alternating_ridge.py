@@ -1,6 +1,6 @@
 """Alternating least squares over known cells: the half-steps, the start and the sweep that every such model shares.
 
-    minimise  Σ_Ω w_ij (x_ij − m − b_i − c_j − ⟨u_i, z_j⟩)²
+    minimize  Σ_Ω w_ij (x_ij − m − b_i − c_j − ⟨u_i, z_j⟩)²
               + λ Σ_i n_i^p (‖u_i‖² + b_i²/s) + λ Σ_j n_j^p (‖z_j‖² + c_j²/s)
 
     X (n,d) known in the cells Ω   U (n,k) row factors   Z (d,k) column factors, both with their bias last if there are

@@ -88,8 +88,8 @@ def block_columns(X: Block, w: np.ndarray | None) -> Columns:
         shift = np.nan_to_num(X[0], nan=0.0, posinf=0.0, neginf=0.0).astype(np.float64)
         column_sums(X, weights, shift, weight, first, second)
         missing = 0 if w is None and np.all(weight == n) else int(np.isnan(X).sum())
-    centre = first / np.maximum(weight, 1e-300)
-    return Columns(weight, shift + centre, np.maximum(second - weight * centre**2, 0.0), missing, total)
+    center = first / np.maximum(weight, 1e-300)
+    return Columns(weight, shift + center, np.maximum(second - weight * center**2, 0.0), missing, total)
 
 
 def moments(engine: Engine, blocks: Blocks, w: np.ndarray | None = None) -> Moments:
@@ -112,7 +112,7 @@ def block_moments(X: Block, w: np.ndarray | None = None) -> Moments:
     row_sum(X, weights, mean)
     mean /= max(total, 1e-300)
     G = _product(X, w)
-    # Where the mean dwarfs the spread, XᵀX − n·mean·meanᵀ would cancel: centre first, and pay for the copy.
+    # Where the mean dwarfs the spread, XᵀX − n·mean·meanᵀ would cancel: center first, and pay for the copy.
     limit = 1e4 if X.dtype == np.float64 else 10.0
     if np.any(total * mean**2 > limit * np.maximum(np.diag(G) - total * mean**2, 0.0)):
         rest = X - mean.astype(X.dtype)

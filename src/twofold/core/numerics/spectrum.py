@@ -8,7 +8,7 @@
     power            power iteration with deflation on the smaller matrix  the textbook's algorithm
     em               EM without noise on the smaller matrix                the textbook's algorithm
     randomized       block Krylov from a random start, one pass a step     n and d large, k small
-    arpack           Lanczos on the centred operator                       sparse and large
+    arpack           Lanczos on the centered operator                       sparse and large
 
 With center=False the mean is not removed, and the axes are right singular vectors of X itself.
 References: Halko, Martinsson & Tropp 2011; Musco & Musco 2015 (block Krylov); Demmel et al. 2012 (TSQR);
@@ -44,7 +44,7 @@ class Spectrum(NamedTuple):
 
     values: np.ndarray  # (k,) eigenvalues of S, descending
     axes: np.ndarray  # (k,d) orthonormal rows
-    mean: np.ndarray  # (d,) zeros when not centred
+    mean: np.ndarray  # (d,) zeros when not centered
     weight: float  # Σw
     total: float  # trace of S
     converged: bool = True
@@ -159,7 +159,7 @@ def of_moments(rows: Moments, k: int) -> Spectrum:
 
 
 class GramSums(NamedTuple):
-    """Over columns j with mean m_j:  Σ x_j x_jᵀ (n,n),  Σ m_j x_j (n,),  Σ m_j²; dense blocks are centred before."""
+    """Over columns j with mean m_j:  Σ x_j x_jᵀ (n,n),  Σ m_j x_j (n,),  Σ m_j²; dense blocks are centered before."""
 
     G: np.ndarray
     mx: np.ndarray
@@ -240,7 +240,7 @@ def _by_qr(p: Problem) -> Spectrum:
 
 
 class Centring(NamedTuple):
-    """How a block is centred: implicitly in the products, or by a copy where the mean dwarfs the spread or cells
+    """How a block is centered: implicitly in the products, or by a copy where the mean dwarfs the spread or cells
     are missing; missing cells then stand at the mean."""
 
     mean: np.ndarray

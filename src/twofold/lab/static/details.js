@@ -42,7 +42,7 @@ function save(blob, name) {
 }
 
 /** Rows by name: the groups of the run, and over them the names given by hand. */
-function labelled(frame) {
+function labeled(frame) {
   const rows = {};
   const own = new Set(names.value.flatMap((n) => Array.from(n.rows)));
   const {labels} = frame?.arrays ?? {};
@@ -72,7 +72,7 @@ function Selection({run}) {
   const take = async (format) => {
     setError('');
     try {
-      save(...await api.download(`/api/jobs/${run.id}/labels`, {rows: labelled(run.frame.value), names: {}, format}));
+      save(...await api.download(`/api/jobs/${run.id}/labels`, {rows: labeled(run.frame.value), names: {}, format}));
     } catch (e) {
       setError(e.message);
     }
