@@ -15,7 +15,7 @@ from twofold.core.estimator import Model
 
 MODELS = [pytest.param(cls, id=name) for name in twofold._MODELS if issubclass(cls := getattr(twofold, name), Model)]
 TYPES = {
-    "X": ("Table", "Documents"),
+    "X": ("Table", "Table | DataLoader", "Documents"),
     "corpus": ("Documents",),
     "sample_weight": ("Weights",),
     "random_state": ("Seed",),
