@@ -38,11 +38,14 @@ def check_faces(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
     shown, speller = read_help(verb, monkeypatch), speller_for(parameters)
     for name, own in parameters.items():
         assert own.meaning, f"{verb}: {name} has no meaning"
-        assert spell_parameters(own.meaning, speller) in shown, name
+        line = [spell_parameters(own.meaning, speller)]
+        line += [f"[{', '.join(own.choices)}]"] if own.choices else []
+        if own.default is not False and own.default not in (REQUIRED, None, ()):
+            line += [f"[default: {own.default:g}]" if isinstance(own.default, float) else f"[default: {own.default}]"]
+        line += ["[required]"] if own.default is REQUIRED else []
+        text = " ".join(line)
+        assert text in shown and f"{text} [" not in shown, name
         assert option_name(own) in shown
-        assert not own.choices or f"[{', '.join(own.choices)}]" in shown
-        if own.default not in (REQUIRED, None, False, ()):
-            assert f"[default: {own.default:g}]" if isinstance(own.default, float) else f"{own.default}]" in shown
         assert name in read_meanings(analyze)  # what help() and the reference show
         declared = control_of(analyze, name)
         assert declared.about == spell_parameters(own.meaning, lambda name, value: name.replace("_", " "))

@@ -83,7 +83,7 @@ def describe(parameter: Parameter, speller: Speller) -> str:
     if parameter.choices:
         parts.append(f"[{', '.join(map(str, parameter.choices))}]")
     default = parameter.default
-    if default not in (REQUIRED, None, False, ()):
+    if default is not False and default not in (REQUIRED, None, ()):  # 0 is a default, and equal to False
         parts.append(f"[default: {default:g}]" if isinstance(default, float) else f"[default: {default}]")
     return " ".join(parts)
 
