@@ -7,8 +7,9 @@ import polars as pl
 import pytest
 from PIL import Image
 from scipy.io import wavfile
+from sklearn.datasets import load_wine
 
-from tests.cli.worlds import make_melody, write_noisy, write_signals
+from tests.cli.worlds import make_melody, make_noise, write_noisy, write_signals
 from twofold import analyses
 from twofold.io.images import read_image
 from twofold.io.recordings import read_signals
@@ -104,7 +105,38 @@ def test_every_column_is_a_signal_but_the_one_that_says_when(twofold, ask, files
     assert one["signals"] == ["heat"] and "columns=" in Path("heat.html").read_text()  # in the code that reproduces it
 
 
-def test_files_arrays_and_frames_are_cleaned_alike(files):
+def test_rows_without_an_order_are_no_signal(twofold, folder):
+    wine = load_wine(as_frame=True).frame
+    wine.to_csv("wine.csv", index=False)
+    refused = twofold("denoise", "wine.csv", "-o", "clean.csv")
+    assert refused.exit_code == 2 and "none that says when" in refused.stderr and "--columns alcohol" in refused.stderr
+    assert not Path("clean.csv").exists()
+    assert twofold("denoise", "wine.csv", "--columns", "alcohol").exit_code == 0
+    noise = make_noise(300, 1.0)
+    pl.DataFrame({"walk": noise.cumsum()}).write_csv("walk.csv")
+    pl.DataFrame({"dice": noise}).write_csv("dice.csv")
+    days = pl.date_range(pl.date(2024, 1, 1), pl.date(2024, 10, 26), eager=True)
+    pl.DataFrame({"day": days, "walk": noise.cumsum(), "dice": noise}).write_csv("days.csv")
+    assert twofold("denoise", "walk.csv").exit_code == 0
+    refused = twofold("denoise", "dice.csv")
+    assert refused.exit_code == 2 and "differ as much as any two rows" in refused.stderr
+    result = twofold("denoise", "days.csv", "-o", "clean.csv")
+    assert result.exit_code == 0 and '"dice" kept as it is' in result.stderr
+    np.testing.assert_array_equal(pl.read_csv("clean.csv")["dice"], noise)
+
+
+def test_what_was_taken_away_is_said_as_the_check_says_it(ask, twofold, files, noisy):
+    truth = wavfile.read("hum.wav")[1].astype(float)
+    said = twofold("denoise", "hum.wav", "-o", "clean.wav", "--compare", "both.png").stdout
+    removed = f"{np.std(truth - wavfile.read('clean.wav')[1]):.3g}"
+    assert f"{removed} taken away, of noise" in said and f"standard deviation {removed}" in said
+    noisy()
+    found = ask("denoise", "noisy.png", "--method", "hard", "-o", "clean.png")
+    off = read_image("noisy.png").pixels.astype(float) - read_image("clean.png").pixels
+    assert found["figures"]["removed_sd"] == pytest.approx(np.sqrt(off.var(axis=(0, 1)).mean()), rel=1e-3)
+
+
+def test_files_arrays_and_frames_give_the_same(files):
     by_file = analyses.denoise("walk.npy").signals
     np.testing.assert_array_equal(analyses.denoise(np.load("walk.npy")).signals, by_file)
     answer = analyses.denoise(pl.DataFrame({"walk": np.load("walk.npy")}))

@@ -185,3 +185,15 @@ def test_each_basis_has_its_signal_and_its_curve() -> None:
         lost = float(np.sum((x - drawn) ** 2) / np.sum(x**2))
         np.testing.assert_allclose(np.asarray(line.get_ydata())[5], lost)
         np.testing.assert_allclose(signals.compute_energy_lost(basis.analyze(x))[5], lost, atol=1e-12)
+
+
+def test_a_recording_has_a_spectrogram_with_its_tone() -> None:
+    tone = np.sin(2 * np.pi * 1000 * np.arange(4000) / 8000)[None]
+    figure = signals.compare_signals_figure(tone, 0.1 * tone, ["hum"], 8000)
+    before, after = (ax for ax in figure.get_axes() if ax.collections and ax.get_ylabel() != "dB")
+    for ax, loudness in ((before, 0), (after, -20)):
+        mesh: Any = ax.collections[0]
+        power, edges = mesh.get_array(), mesh.get_coordinates()[:, 0, 1]
+        at = int(np.argmax(power[:, power.shape[1] // 2]))
+        assert edges[at] <= 1.0 <= edges[at + 1] and power[at].max() == pytest.approx(loudness, abs=0.1)
+    assert len(signals.compare_signals_figure(tone, tone, ["hum"]).get_axes()) == 2

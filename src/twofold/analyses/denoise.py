@@ -44,7 +44,10 @@ class DenoisedAnswer(ComparedAnswer):
 
     @property
     def outcome(self) -> str:
-        return f"noise {', '.join(f'{sigma:.3g}' for sigma in np.atleast_1d(self.sigma)[:4])} taken away"
+        removed, sigmas = (
+            ", ".join(f"{one:.3g}" for one in found[:2]) for found in (self.list_removed(), np.atleast_1d(self.sigma))
+        )
+        return f"{removed} taken away, of noise {sigmas}"
 
     def facts(self) -> dict[str, Any]:
         added = {"added_noise": self.added} if self.added else {}
@@ -56,6 +59,10 @@ class DenoisedAnswer(ComparedAnswer):
 
     def most_correlated(self) -> tuple[float, float, float]:
         """Standard deviation and correlation of what was removed, and the noise there was."""
+        raise NotImplementedError
+
+    def list_removed(self) -> list[float]:
+        """Standard deviation of what was removed, in the units of the data, for each signal or the image."""
         raise NotImplementedError
 
     def lines(self) -> list[str]:
@@ -121,6 +128,9 @@ class Denoised(DenoisedAnswer, ImageAnswer):
     def most_correlated(self) -> tuple[float, float, float]:
         return self.figures["removed_sd"], self.figures["removed_correlation"], self.sigma
 
+    def list_removed(self) -> list[float]:
+        return [self.figures["removed_sd"]]
+
     def panels(self) -> list[tuple[str, np.ndarray]]:
         if not self.added:
             return super().panels()
@@ -170,12 +180,15 @@ class DenoisedSignals(DenoisedAnswer, SignalAnswer):
             self.figures["snr"], self.baseline["snr"] = self.table.select("snr", "snr_before").mean().row(0)
 
     def grids(self) -> list[Grid]:
-        head = ["", "noise", "left", *(["SNR before", "SNR"] if self.added else [])]
+        head = ["", "noise", "taken away", "left", *(["SNR before", "SNR"] if self.added else [])]
         rows = [
-            [name, f"{noise:.3g}", f"{left:.2g}", *map(decibels, snr)]
-            for name, noise, left, _, _, *snr in self.table.iter_rows()
+            [name, f"{noise:.3g}", f"{removed:.3g}", f"{left:.2g}", *map(decibels, snr)]
+            for name, noise, left, removed, _, *snr in self.table.iter_rows()
         ]
-        return [Grid(head, rows, right=(1, 2, 3, 4), rest="signals")]
+        return [Grid(head, rows, right=(1, 2, 3, 4, 5), rest="signals")]
+
+    def list_removed(self) -> list[float]:
+        return self.table["removed_sd"].to_list()
 
     def most_correlated(self) -> tuple[float, float, float]:
         worst = self.table.row(int(self.table["removed_correlation"].abs().arg_max() or 0), named=True)

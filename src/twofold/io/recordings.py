@@ -1,7 +1,8 @@
 """Signals on disk: `read_signals("sound.wav")`, a column of a table, an array; and back.
 
-A recording is its signals as rows (c,d), with their names. Sound keeps its sample rate and its type; of a table every
-column of numbers is a signal, but for one that only rises, which says when; of an array with two axes every row.
+A recording is its signals as rows (c,d), with their names. Sound keeps its sample rate and its type; of an array with
+two axes every row is a signal. Rows of a table need not be in order: its columns are signals if one column only rises,
+which says when, and then those columns whose neighbors are similar; or those that are asked for by name.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from scipy.io import wavfile
+from scipy.stats import norm, rankdata
 
 from twofold.core.checks import InputError
 from twofold.core.spelling import spell_parameters
@@ -25,6 +27,7 @@ SOUND = (".wav", ".wave")
 ARRAYS = (".npy", ".npz", ".mtx")
 TABLES = (*TEXT, *PARQUET, *JSONL, *EXCEL, *SQLITE, *ARRAYS)
 MIN_NUMBERS = 4  # numbers of a signal
+MAX_CHANCE = 0.01  # that rows in random order have neighbors as similar as those of a signal
 
 
 @dataclass
@@ -72,7 +75,7 @@ def read_signals(path: str | Path, **reading: Any) -> Recording:
     else:
         table = read_table([str(path)], **reading)
         rows = kind(str(path)) in ARRAYS and len(table.columns) > 1
-        found = take_rows(table) if rows else take_columns(table)
+        found = take_rows(table) if rows else take_columns(table, bool(reading.get("columns")))
     if found.signals.shape[1] < MIN_NUMBERS:
         raise InputError(f"{path} has {found.signals.shape[1]} numbers a signal; {MIN_NUMBERS} are the fewest.")
     return found
@@ -114,12 +117,16 @@ def take_rows(table: Table) -> Recording:
     return Recording(X, [f"row {i + 1}" for i in range(len(X))], notes=notes, source=table.source)
 
 
-def take_columns(table: Table) -> Recording:
-    """The columns of a table as signals; blanks are filled with straight lines, and a column that says when is kept."""
+def take_columns(table: Table, named: bool = False) -> Recording:
+    """The columns of a table as signals; blanks are filled with straight lines, and a column that says when is kept.
+
+    Columns that are not `named` are signals only if the order of the rows matters.
+    """
     X, notes = dense_numbers(table), list(table.notes)
     if len(X) < MIN_NUMBERS:
         raise InputError(f"{table.source} has {len(X)} rows; a signal has {MIN_NUMBERS} numbers or more, one a row.")
     rises = [bool((np.diff(column) > 0).all()) for column in X.T]
+    dated = any(one.dtype.is_temporal() and one.is_sorted() for one in table.others.iter_columns())
     if any(rises) and not all(rises):
         when = [name for name, up in zip(table.columns, rises, strict=True) if up]
         how = spell_parameters("kept as it is (⟨columns⟩ names the signals)")
@@ -127,8 +134,47 @@ def take_columns(table: Table) -> Recording:
     else:
         rises = [False] * len(rises)
     kept = [j for j, up in enumerate(rises) if not up]
-    signals = np.array([fill_gaps(X[:, j], table.columns[j], table.source, notes) for j in kept])
-    return Recording(signals, [table.columns[j] for j in kept], table=table, notes=notes, source=table.source)
+    signals = [fill_gaps(X[:, j], table.columns[j], table.source, notes) for j in kept]
+    if not named:
+        check_order(table, [table.columns[j] for j in kept], any(rises) or dated)
+        ordered = [measure_chance(one) <= MAX_CHANCE for one in signals]
+        others = [table.columns[j] for j, good in zip(kept, ordered, strict=True) if not good]
+        signals = [one for one, good in zip(signals, ordered, strict=True) if good]
+        kept = [j for j, good in zip(kept, ordered, strict=True) if good]
+        if not kept:
+            raise InputError(
+                f"{table.source}: neighboring rows of {quote_names(others)} differ as much as any two rows, so "
+                f"it is no signal but noise, or rows in no order. If it is one, say so: ⟨columns={others[0]}⟩."
+            )
+        if others:
+            notes.append(f"{quote_names(others)} kept as it is: neighboring rows differ as much as any two")
+    return Recording(np.array(signals), [table.columns[j] for j in kept], table=table, notes=notes, source=table.source)
+
+
+def check_order(table: Table, names: list[str], timed: bool) -> None:
+    """Refuse several columns of which none says when: nothing says that the rows are in order."""
+    if len(names) > 1 and not timed:
+        raise InputError(
+            f"{table.source} has {len(names)} columns of numbers and none that says when, so its rows need not be in "
+            f"order. Name the column that is a signal: ⟨columns={names[0]}⟩."
+        )
+
+
+def measure_chance(signal: np.ndarray) -> float:
+    """The chance that a random order has neighbors as similar: von Neumann's ratio of ranks (Bartels 1982).
+
+    >>> rng = np.random.default_rng(0)
+    >>> measure_chance(np.sin(np.arange(99) / 9) + rng.normal(size=99)) < 0.01 < measure_chance(rng.normal(size=99))
+    True
+    """
+    n = len(signal)
+    ranks = rankdata(signal)
+    spread = float(np.square(ranks - ranks.mean()).sum())
+    if spread == 0:  # constant: in any order the same
+        return 0.0
+    ratio = float(np.square(np.diff(ranks)).sum()) / spread
+    variance = 4 * (n - 2) * (5 * n * n - 2 * n - 9) / (5 * n * (n + 1) * (n - 1) ** 2)
+    return float(norm.cdf((ratio - 2) / variance**0.5))
 
 
 def dense_numbers(table: Table) -> np.ndarray:

@@ -48,7 +48,7 @@ def as_signals(data: Any, **reading: Any) -> Recording:
     if isinstance(data, (str, os.PathLike)):
         return read_signals(os.fspath(data), **reading)
     if as_frame_or_none(data) is not None:
-        return take_columns(as_table(data, **reading))
+        return take_columns(as_table(data, **reading), bool(reading.get("columns")))
     values = np.asarray(data)
     if values.dtype.kind not in "fiu" or not np.isfinite(values).all():
         raise InputError(f"the signal is an array of {values.dtype}; all of it must be finite numbers.")

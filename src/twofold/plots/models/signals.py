@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
+from scipy.signal import spectrogram
 
 from twofold.plots.style import (
     COLORS,
@@ -29,6 +30,8 @@ from twofold.signals.thresholding import keep_largest
 MIN_ENERGY_LOST = 1e-5  # a smaller share is not drawn
 MAX_SIGNALS, ENLARGED_NUMBERS = 4, 400
 MAX_RUNS = 2000  # that a wide panel can show
+MIN_WINDOW, MAX_WINDOW, WINDOWS_PER_SECOND = 16, 1024, 25  # numbers of a window of a spectrogram
+DYNAMIC_RANGE = 70  # decibels below the loudest wave that a spectrogram shows
 ROUNDING_RESIDUAL = 1e-12  # a residual of this length is rounding
 
 
@@ -86,15 +89,18 @@ def compare_signals_figure(
 ) -> Figure:
     """Draw the first few signals (c,d) before and after, whole and, if they are long, a part of each enlarged.
 
-    `rate` is the number of values a second; None counts values instead.
+    `rate` is the number of values a second; None counts values instead. Sound, which has one, is drawn once more as a
+    spectrogram before and after.
     """
     rows, d = min(len(before), MAX_SIGNALS), before.shape[1]
+    heard = rows if rate is not None and d >= 4 * MIN_WINDOW else 0
     parts = [slice(0, d)]
     if d > 2 * ENLARGED_NUMBERS:
         parts.append(slice((d - ENLARGED_NUMBERS) // 2, (d + ENLARGED_NUMBERS) // 2))
     with style():
-        figure = new_figure(11, 2.1 * rows + 0.9)
-        grid = figure.subplots(rows, len(parts), squeeze=False, width_ratios=[1.6, 1][: len(parts)])
+        figure = new_figure(11, 2.1 * rows + 2.6 * heard + 0.9)
+        halves: Any = figure.subfigures(2, 1, height_ratios=[2.1 * rows, 2.6 * heard]) if heard else [figure]
+        grid = halves[0].subplots(rows, len(parts), squeeze=False, width_ratios=[1.6, 1][: len(parts)])
         for i in range(rows):
             for ax, part in zip(grid[i], parts, strict=True):
                 _draw_signal(ax, before[i], part, rate, color=GREY, alpha=0.55, lw=0.8, label=labels[0])
@@ -106,8 +112,31 @@ def compare_signals_figure(
         grid[0][0].legend(loc="upper right", ncols=2)
         if len(parts) > 1:
             grid[0][1].set_title("enlarged")
+        if heard and rate:
+            axes = halves[1].subplots(rows, 2, squeeze=False, sharex=True, sharey=True)
+            for i in range(rows):
+                _draw_spectrograms(axes[i], (before[i], after[i]), [f"{names[i]}, {label}" for label in labels], rate)
+            for ax in axes[-1]:
+                ax.set_xlabel("seconds")
         add_title(figure, title)
     return figure
+
+
+def _draw_spectrograms(axes: Sequence[Axes], pair: Sequence[np.ndarray], titles: Sequence[str], rate: int) -> None:
+    """Draw how loud each frequency is over time, in decibels below the loudest of the first signal."""
+    n = len(pair[0])
+    size = int(np.clip(2 ** round(np.log2(rate / WINDOWS_PER_SECOND)), MIN_WINDOW, min(MAX_WINDOW, n // 4)))
+    step = max(size // 4, n // MAX_RUNS)
+    found = [spectrogram(np.asarray(x, np.float64), rate, "hann", size, max(size - step, 0)) for x in pair]
+    loudest = max(float(found[0][2].max()), np.finfo(float).tiny)
+    for ax, title, (frequencies, times, power) in zip(axes, titles, found, strict=True):
+        decibels = 10 * np.log10(np.maximum(power / loudest, 10 ** (-DYNAMIC_RANGE / 10)))
+        image = ax.pcolormesh(times, frequencies / 1000, decibels, cmap=SEQUENTIAL, vmin=-DYNAMIC_RANGE, vmax=0)
+        image.set_rasterized(True)
+        ax.set_title(title)
+        ax.grid(visible=False)
+    axes[0].set_ylabel("kHz")
+    add_colorbar(axes[0].figure, image, list(axes), fraction=0.03, pad=0.02, label="dB")
 
 
 def _draw_signal(ax: Axes, x: np.ndarray, part: slice, rate: int | None, **look: Any) -> None:

@@ -54,14 +54,14 @@ def clean_similar(noisy: np.ndarray, size: int, guide: np.ndarray | None = None)
         return run_pass(noisy, pilot, pilot[0] if guide is None else guide, Pass(True, size, PILOT_GROUP))
 
 
-def run_pass(noisy: np.ndarray, pilot: np.ndarray, guide: np.ndarray, how: Pass) -> np.ndarray:
+def run_pass(noisy: np.ndarray, pilot: np.ndarray, guide: np.ndarray, settings: Pass) -> np.ndarray:
     """Mean of all that the groups say of each pixel."""
     h = guide.shape[0]
-    starts = range(0, h - how.size + 1, ROWS_PER_STRIP)
-    runs = [range(a, min(a + ROWS_PER_STRIP, h - how.size + 1)) for a in starts]
+    starts = range(0, h - settings.size + 1, ROWS_PER_STRIP)
+    runs = [range(a, min(a + ROWS_PER_STRIP, h - settings.size + 1)) for a in starts]
     engine, sums, counts = Engine(), np.zeros_like(noisy), np.zeros_like(noisy[0])
     held = [engine.broadcast(value) for value in (noisy, pilot, np.ascontiguousarray(guide))]
-    clean = partial(clean_strip, how=how)
+    clean = partial(clean_strip, settings=settings)
     together = max(2, min(STRIPS_PER_REPORT, len(runs) // 4))
     for first in range(0, len(runs), together):
         some = runs[first : first + together]
@@ -74,22 +74,22 @@ def run_pass(noisy: np.ndarray, pilot: np.ndarray, guide: np.ndarray, how: Pass)
 
 
 def clean_strip(
-    rows: range, noisy: np.ndarray, pilot: np.ndarray, guide: np.ndarray, how: Pass
+    rows: range, noisy: np.ndarray, pilot: np.ndarray, guide: np.ndarray, settings: Pass
 ) -> tuple[int, np.ndarray, np.ndarray]:
     """The first row that the groups of some places reach, the sums over its pixels, and how many were added."""
     h, w = guide.shape
-    top, bottom = max(rows.start - RADIUS, 0), min(rows.stop - 1 + RADIUS + how.size, h)
+    top, bottom = max(rows.start - RADIUS, 0), min(rows.stop - 1 + RADIUS + settings.size, h)
     sums, counts = np.zeros((len(noisy), bottom - top, w), noisy.dtype), np.zeros((bottom - top, w), noisy.dtype)
-    limit = 1 + PLAIN_DEVIATIONS * (2 / (how.n * how.size**2)) ** 0.5
+    limit = 1 + PLAIN_DEVIATIONS * (2 / (settings.n * settings.size**2)) ** 0.5
     clean_rows(
         noisy,
         pilot,
         guide,
-        how.second,
-        how.size,
+        settings.second,
+        settings.size,
         RADIUS,
-        how.n,
-        (how.size + 1) // 2,
+        settings.n,
+        (settings.size + 1) // 2,
         limit,
         (rows.start, rows.stop),
         top,
