@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:  # the lab lists the catalog before numpy is loaded
     import numpy as np
@@ -16,6 +17,12 @@ class Example(NamedTuple):
     about: str
     shape: tuple[int, ...]
     code: str
+    blanks: bool = False
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the lab lists of it."""
+        classes = bool(re.search(r"\by = ", self.code))
+        return {**self._asdict(), "shape": self.shape or None, "classes": classes, "notes": []}
 
 
 def _take(bunch: str, **parts: str) -> str:
@@ -61,7 +68,7 @@ EXAMPLES = {
     ),
     "table_with_holes": Example(
         "Wine with holes", "table", "The wine table, a fifth of its cells missing.", (178, 13),
-        _take("table_with_holes()", X="data"),
+        _take("table_with_holes()", X="data"), blanks=True,
     ),
     "ratings": Example(
         "Films", "ratings", "Half stars that 500 people gave 300 films; made by a seeded generator.", (500, 300),
@@ -88,7 +95,61 @@ EXAMPLES = {
     "bumps": Example("Bumps", "signal", "Peaks, as Donoho and Johnstone test with.", (1024,), _signal("bumps")),
     "heavisine": Example("HeaviSine", "signal", "A wave that jumps twice, as Donoho and Johnstone test with.", (1024,),
                          _signal("heavisine")),
+    "none": Example("made by the method", "none", "The method makes its own.", (), ""),
 }  # fmt: skip
+
+
+class Story(NamedTuple):
+    """A run of the lab that shows one thing: what is said of it, and its address, with the frame that tells it."""
+
+    title: str
+    sentence: str
+    address: str
+
+
+STORIES = {
+    "moons": Story(
+        "Why k-means fails on moons",
+        "Every point goes to the nearest center, so the border is a straight line: no start makes it follow the moons.",
+        "data=moons&method=kmeans&n_clusters=2",
+    ),
+    "stripes": Story(
+        "What a mixture sees",
+        "Long groups side by side are one ellipse each for a mixture; k-means cuts across them.",
+        "data=stripes&method=gaussian_mixture&n_components=3&right=kmeans&right.n_clusters=3",
+    ),
+    "rank": Story(
+        "A rank that is found again",
+        "A fifth of the cells is missing and another tenth is hidden: a product of two thin factors fills them better "
+        "than the means of the columns.",
+        "data=table_with_holes&method=als&n_components=2",
+    ),
+    "edges": Story(
+        "Atoms that learn edges",
+        "From patches of one photograph, each a sum of four atoms, noise turns into edges and stripes.",
+        "data=camera&method=ksvd",
+    ),
+    "topics": Story(
+        "Topics settle",
+        "Every word begins in a topic at random. Sweep by sweep, words of the same documents gather.",
+        "data=docstrings&method=lda&n_components=8",
+    ),
+    "words": Story(
+        "Words by the company they keep",
+        "No dictionary is given: words that stand among the same words get neighboring places.",
+        "data=docstrings&method=skip_gram",
+    ),
+    "latent": Story(
+        "A walk through latent space",
+        "Two numbers a digit. Move over the map: between a 4 and a 9 lie digits that were never written.",
+        "data=digits&method=vae",
+    ),
+    "phase": Story(
+        "Where recovery breaks",
+        "Few measurements find a sparse signal exactly, until suddenly they do not: the line is what theory says.",
+        "data=none&method=phase",
+    ),
+}
 
 OPPOSITES = [
     ("minimum", "maximum"), ("min", "max"), ("left", "right"), ("lower", "upper"), ("first", "last"), ("start", "end"),

@@ -18,6 +18,10 @@ NEEDED = ("fastapi", "uvicorn", "websockets", "httpx")
 collect_ignore_glob = ["test_*.py"] if any(find_spec(package) is None for package in NEEDED) else []
 
 TOKEN = "t0ken"
+FLAGS = ["--no-sandbox", "--disable-gpu", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--no-first-run",
+         "--disable-background-networking", "--disable-component-update", "--disable-sync"]  # fmt: skip
+WIDTHS = {1280: 800, 390: 844}
+TIMEOUT_MILLISECONDS = 180_000  # the machine may be busy
 
 
 @contextmanager
@@ -75,3 +79,59 @@ def place() -> Iterator[Any]:
     )  # and all the time that a busy machine may need
     with running(limits) as one:
         yield one
+
+
+@pytest.fixture(scope="module")
+def lab(chromium: str) -> Iterator[Any]:
+    with running(catalog="twofold.lab.methods") as place:
+        yield place
+
+
+@pytest.fixture(scope="module")
+def catalog(lab: Any) -> dict[str, Any]:
+    return lab.client.get("/api/catalog").json()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as play:
+        one = play.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield one
+        one.close()
+
+
+@pytest.fixture
+def open_page(lab: Any, browser: Any) -> Iterator[Callable[..., Any]]:
+    """Opens the page at a fragment; whatever the console complains of fails the test."""
+    contexts, complaints = [], []
+
+    def open_at(fragment: str, width: int = 1280, scheme: str = "light", before: str = "", expected: str = "") -> Any:
+        context = browser.new_context(
+            viewport={"width": width, "height": WIDTHS[width]}, color_scheme=scheme, accept_downloads=True
+        )
+        contexts.append(context)
+        context.set_default_timeout(TIMEOUT_MILLISECONDS)
+        page = context.new_page()
+
+        def complain(text: str) -> None:
+            if not expected or expected not in text:
+                complaints.append(text)
+
+        page.on("console", lambda message: complain(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda asked: outside(asked.url))
+        if before:
+            page.add_init_script(before)
+        page.goto(f"{lab.url}/?token={TOKEN}#{fragment}")
+        return page
+
+    def outside(url: str) -> None:
+        if not url.startswith((lab.url, lab.url.replace("http", "ws", 1), "blob:", "data:")):
+            complaints.append(f"asked for {url}")
+
+    yield open_at
+    for context in contexts:
+        context.close()
+    assert complaints == []

@@ -34,6 +34,9 @@ class Counter:
     def describe(self) -> dict[str, Any]:
         return {"id": self.id, "title": self.title, "kinds": list(self.kinds), "settings": []}
 
+    def reason_against(self, entry: dict[str, Any]) -> str:
+        return "" if entry["kind"] in self.kinds else "is of another kind"
+
     def check(self, values: dict[str, Any]) -> dict[str, Any]:
         if values.keys() - self.defaults.keys():
             raise InputError("Counter has no such setting.")
@@ -48,7 +51,8 @@ class Counter:
             arrays = {"at": np.full(1, sweep, np.float32)}
             if settings["load"]:
                 arrays["load"] = np.ones(settings["load"], np.float32)
-            emit(sweep, 1.0 / sweep, arrays, {"twice": 2 * sweep}, final=last)
+            if emit(sweep, 1.0 / sweep, arrays, {"twice": 2 * sweep}, final=last):
+                break
         self.fail(settings["then"])
         import polars as pl
 
@@ -83,6 +87,9 @@ class Counter:
 class Model:
     def save(self, path: Any) -> None:
         path.write_bytes(b"model")
+
+
+STARTS: dict[str, tuple[str, ...]] = {}
 
 
 def preload() -> None:

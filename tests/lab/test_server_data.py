@@ -106,7 +106,9 @@ def test_what_is_kept_for_other_processes_is_the_same(brought, tmp_path):
     assert again.describe() == brought.describe()
 
 
-@pytest.mark.parametrize("id", [id for id in data.EXAMPLES if id != "docstrings"])  # which take seconds to make
+@pytest.mark.parametrize(
+    "id", [id for id in data.EXAMPLES if id not in ("docstrings", "none")]
+)  # which take seconds to make
 def test_examples_are_as_described_and_kept_without_loss(id, tmp_path):
     made, example = data.make(id), data.EXAMPLES[id]
     assert tuple(made.shape) == example.shape and made.describe()["kind"] == example.kind

@@ -5,6 +5,7 @@ The page asks for the catalog, data and jobs, and hears of states and frames by 
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import json
 import mimetypes
@@ -29,10 +30,11 @@ from starlette.concurrency import run_in_threadpool
 
 from twofold import __version__
 from twofold.core.checks import InputError
+from twofold.examples import STORIES
 from twofold.lab import frames
 from twofold.lab.guard import Guard
 from twofold.lab.jobs import Job, Lab
-from twofold.lab.worker import DOWNLOADS
+from twofold.lab.worker import DOWNLOADS, FILES
 from twofold.web.requests import Refused, explain_errors, read_json
 
 PORT = 8226  # tried first, so that the address stays the same
@@ -54,7 +56,6 @@ FRAME = "application/octet-stream"
 MAX_UPLOAD_PAUSE = 30.0  # seconds without a byte, after which an upload is refused
 MIN_SECONDS_BETWEEN_STATES = 0.1  # of a job that runs
 MAX_ROWS = 200  # of one request
-ENDINGS = {"model": ".twofold", "python": ".py"}
 for ending in (".js", ".mjs"):  # which some systems take for plain text
     mimetypes.add_type("text/javascript", ending)
 
@@ -102,6 +103,17 @@ def pick_rows(value: Any) -> list[int]:
 # --- files --------------------------------------------------------------------------------------------------
 
 
+def read_colors() -> dict[str, list[str]]:
+    """Read the colors of the library's figures from their declaration, without importing what draws them."""
+    tree = ast.parse((Path(__file__).parents[1] / "plots/style.py").read_text(encoding="utf-8"))
+    values: dict[str, Any] = {
+        ast.unparse(node.targets[0]): node.value for node in tree.body if isinstance(node, ast.Assign)
+    }
+    groups, low, high = (values[name] for name in ("COLORS", "SEQUENTIAL", "DIVERGING"))
+    ramps = {name: ast.literal_eval(ramp.args[1]) for name, ramp in (("sequential", low), ("diverging", high))}
+    return {"groups": list(ast.literal_eval(groups)), **ramps}
+
+
 class PageFiles(StaticFiles):
     """The files of the page, which a browser keeps but asks about each time."""
 
@@ -131,8 +143,13 @@ def add_files(app: FastAPI) -> None:
 def add_data(app: FastAPI, lab: Lab) -> None:
     @app.get("/api/catalog")
     async def catalog() -> dict[str, Any]:
-        methods = await run_in_threadpool(lambda: [one.describe() for one in lab.methods().catalog()])
-        return {"version": __version__, "data": lab.listing(), "methods": methods}
+        def collect() -> dict[str, Any]:
+            methods = [one.describe() for one in lab.methods().catalog()]
+            stories = [{"id": id, **story._asdict()} for id, story in STORIES.items()]
+            return {"version": __version__, "data": lab.listing(), "methods": methods, "stories": stories}
+
+        downloads = [{"id": id, **one._asdict()} for id, one in DOWNLOADS.items()]
+        return {**await run_in_threadpool(collect), "downloads": downloads, "colors": read_colors()}
 
     @app.post("/api/data")
     async def bring(request: Request, name: str = "file", kind: str | None = None) -> dict[str, Any]:
@@ -236,7 +253,7 @@ def add_jobs(app: FastAPI, lab: Lab) -> None:
             lab.control(job, command)
             return job.state()
 
-    for command in ("pause", "resume", "step", "cancel"):
+    for command in ("pause", "resume", "step", "stop", "cancel"):
         add_control(command)
 
     @app.post("/api/jobs/{id}/pace")
@@ -257,11 +274,11 @@ def add_jobs(app: FastAPI, lab: Lab) -> None:
     @app.get("/api/jobs/{id}/take/{file}")
     async def take(id: str, file: str) -> Response:
         job = lab.find(id)
-        if file not in DOWNLOADS:
-            raise Refused(404, f"There is {', '.join(DOWNLOADS)} to take away.")
+        if file not in FILES:
+            raise Refused(404, f"There is {', '.join(FILES)} to take away.")
         path = await lab.take(job, file)
         stem = f"{job.method}-{job.data}"
-        name = stem + ENDINGS.get(file, "." + file.rpartition(".")[2])
+        name = stem + {"model": ".twofold", "python": ".py"}.get(file, "." + file.rpartition(".")[2])
         kind = "text/x-python; charset=utf-8" if file == "python" else FRAME
         return FileResponse(path, media_type=kind, filename=name)
 
@@ -300,6 +317,8 @@ def add_stream(app: FastAPI, lab: Lab) -> None:
             pass
         finally:
             lab.watchers.discard(one.notice)
+            for id in one.watched & lab.jobs.keys():
+                lab.unwatch(lab.jobs[id], one, left=False)
             open_streams.discard(one)
             sending.cancel()
             with suppress(Exception):
@@ -336,7 +355,11 @@ class Stream:
             now = {one for one in wanted[:16] if isinstance(one, str) and one in self.lab.jobs}
             self.started &= now
             self.last_sent = {id: when for id, when in self.last_sent.items() if id in now}
-            added, self.watched = now - self.watched, now
+            added, gone, self.watched = now - self.watched, self.watched - now, now
+            for id in added:
+                self.lab.watch(self.lab.jobs[id], self)
+            for id in gone & self.lab.jobs.keys():
+                self.lab.unwatch(self.lab.jobs[id], self, left=True)
             self.unsent_frames |= dict.fromkeys(one for one in added if self.lab.jobs[one].kept)
             self.unsent_states |= dict.fromkeys(added)
             self.wake.set()

@@ -75,18 +75,26 @@ class Data:
         return next((list(part.shape) for part in parts if part is not None), None)
 
     @property
+    def blanks(self) -> bool:
+        """Whether cells of the table are unknown."""
+        return self.table is not None and bool(np.isnan(self.table).any())
+
+    @property
     def n_rows(self) -> int:
         """Number of rows that can be chosen one by one; 0 if none can."""
         rows = (self.table, self.texts, self.ratings)
         return next((len(part) for part in rows if part is not None), 0)
 
+    def describe_briefly(self) -> dict[str, Any]:
+        """Return what the lab lists of it."""
+        parts = ("id", "name", "kind", "about", "shape", "notes", "n_rows", "blanks")
+        return {part: getattr(self, part) for part in parts} | {"classes": self.target is not None}
+
     def describe(self) -> dict[str, Any]:
         """Return its description for the page."""
         rows = self.rows(range(min(ROWS, self.n_rows))) if self.n_rows else {"columns": [], "rows": []}
-        parts = ("id", "name", "kind", "about", "shape", "notes", "n_rows")
-        description = {part: getattr(self, part) for part in parts} | {"classes": self.target_names}
         picture = {} if self.picture is None else {"picture": as_base64(self.picture, self.picture.shape)}
-        return description | picture | rows
+        return self.describe_briefly() | picture | rows
 
     def rows(self, at: Sequence[int]) -> dict[str, Any]:
         """Return some rows as text, and as pictures if they have them."""
@@ -119,8 +127,6 @@ def load(id: str, folder: Path | None = None) -> Data:
     """Load data by its id: an example, or data that `keep` has written into the folder."""
     if folder is not None and (folder / id / "data.json").is_file():
         return fetch(id, folder)
-    if id == "none":
-        return Data("none", "none", "none")
     return make(id)
 
 
@@ -210,11 +216,12 @@ def read_as_table(script: Script, path: str) -> dict[str, Any]:
         if X.shape[0] * X.shape[1] > MAX_FILLED_CELLS:
             raise InputError(f"{path} is sparse, {X.shape[0]:,} by {X.shape[1]:,}: too wide for the lab. Use Python.")
         X = script.do("X = X.toarray()")
-    columns = list(table.columns)
+    columns = script.do("columns = np.array(table.columns, dtype=object)")
     blank = np.asarray(np.isnan(X).all(axis=0))
     if blank.any() and not blank.all():
-        columns = [one for one, empty in zip(columns, blank.tolist(), strict=True) if not empty]
+        script.do("columns = columns[~np.isnan(X).all(axis=0)]")
         X = script.do("X = X[:, ~np.isnan(X).all(axis=0)]")
+    columns = [str(one) for one in script["columns"]]
     frame = pl.DataFrame(X, schema=columns, orient="row").fill_nan(None)
     beside = [one for one in (table.ids, *table.others.iter_columns()) if one is not None]
     beside = [one.alias(f"{one.name} " if one.name in frame.columns else one.name) for one in beside]

@@ -26,6 +26,7 @@ from twofold.lab.process import Pool, Process
 from twofold.web.requests import Refused
 
 ALIVE = ("waiting", "running", "paused")
+READY = ("done", "stopped")  # with a result: a stopped fit keeps what it has
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Limits:
     spares: int = 2  # warm processes that wait for a job
     memory: int = 2_000_000_000  # bytes of one process
     seconds: float = 600.0  # of running
+    unseen: float = 8.0  # seconds after which a job ends that no page shows any more, long enough to load a page again
     idle: float = 600.0  # seconds after which a finished job's process ends
     records: int = 40  # jobs that are remembered
     kept: int = 200  # frames of a job
@@ -75,6 +77,8 @@ class Job:
     spent: float = 0.0  # seconds of running before that
     paused: bool = False
     leaving: asyncio.Task[Any] | None = None  # its process writes what can be taken away, and ends
+    seen_by: set[Any] = field(default_factory=set)  # the streams of pages that show it
+    unseen_since: float | None = None  # when the last of them went away
 
     @property
     def first(self) -> bytes:
@@ -97,10 +101,14 @@ class Job:
             "status": self.status, "message": self.message, "sweep": self.sweep, "frames": self.emitted,
             "kept": list(self.kept), "seconds": round(self.seconds, 3), "pace": self.pace, "sweeps": self.sweeps,
             "objective": self.objective, "objective_name": self.objective_name, "open": self.process is not None,
+            "live": self.status in ALIVE, "ready": self.status in READY,
         }  # fmt: skip
 
     def running_seconds(self) -> float:
         return self.spent + (time.monotonic() - self.since if self.status == "running" else 0.0)
+
+    def unseen_seconds(self) -> float:
+        return 0.0 if self.unseen_since is None else time.monotonic() - self.unseen_since
 
     def set_status(self, status: str, message: str = "") -> None:
         self.spent = self.running_seconds()
@@ -170,12 +178,14 @@ class Lab:
         while True:
             await asyncio.sleep(0.25)
             for job in list(self.jobs.values()):
-                if job.process is None:
+                if job.process is None and job.status != "waiting":
                     continue
-                if job.process.memory() > memory:
+                if job.process is not None and job.process.memory() > memory:
                     job.process.kill(f"It took more than {taken} of memory. Choose fewer rows, or a smaller model.")
-                elif job.status == "running" and job.running_seconds() > seconds:
+                elif job.process is not None and job.status == "running" and job.running_seconds() > seconds:
                     job.process.kill(f"It ran for {seconds:.0f} s, the longest a job may. Choose fewer rows or sweeps.")
+                elif job.status in ALIVE and job.unseen_seconds() > self.limits.unseen:
+                    self.control(job, "cancel")
                 elif job.is_idle and time.monotonic() - job.idle_since > self.limits.idle:
                     self.put_away(job)
             if self.reader is not None and self.reader.memory() > memory:
@@ -226,8 +236,9 @@ class Lab:
             chosen = found.check(settings)
         except InputError as error:
             raise Refused(400, str(error)) from None
-        if (kind := self.kind_of(data)) not in found.kinds:
-            raise Refused(400, f"{found.title} takes {' or '.join(found.kinds)}, and this data is {kind}.")
+        entry = self.entry_of(data)
+        if reason := found.reason_against(entry):
+            raise Refused(400, f"{found.title}: {entry['name']} {reason}.")
         if rows is not None and (len(rows) < 2 or min(rows) < 0):
             raise Refused(400, "Choose two rows or more.")
         self.make_room()
@@ -281,6 +292,18 @@ class Lab:
         if not self.pool.closed:
             self.schedule()
 
+    def watch(self, job: Job, page: Any) -> None:
+        job.seen_by.add(page)
+        job.unseen_since = None
+
+    def unwatch(self, job: Job, page: Any, left: bool) -> None:
+        """Take away a page; a job that no page shows any more ends, at once if the page `left` it for another one."""
+        job.seen_by.discard(page)
+        if not job.seen_by and job.status in ALIVE:
+            job.unseen_since = time.monotonic()
+            if left:
+                self.control(job, "cancel")
+
     def notify(self, job: Job, frame: bytes | None = None) -> None:
         for watcher in list(self.watchers):
             watcher(job, frame)
@@ -318,41 +341,44 @@ class Lab:
             self.notify(job)
 
     def control(self, job: Job, command: str, pace: float = 0.0) -> None:
-        """Pause, resume, step, pace or cancel a job."""
+        """Pause, resume, step, pace, stop or cancel a job; one that has ended, which a page may not know, stays so.
+
+        A job that is stopped keeps what it has fitted so far; one that is cancelled keeps its frames alone.
+        """
         if command == "pace":
             job.pace = pace
             if job.process is not None:
                 job.process.send(do="pace", pace=pace)
             return self.notify(job)
         if job.status not in ALIVE:
-            raise Refused(409, f"The job is {job.status} and can no longer {command}.")
-        if command == "cancel":
-            process = job.process
+            return None
+        process = job.process
+        if command == "cancel" or (command == "stop" and not job.emitted):
             self.set_status(job, "cancelled", "Cancelled.")
             if process is not None:
                 process.send(do="cancel")
                 asyncio.get_running_loop().call_later(2.0, process.kill)
-        elif job.status == "waiting":
+        elif process is None:
             job.paused = command != "resume"
-        elif command == "step":
-            if job.status != "paused":
-                raise Refused(409, "Only a job that is paused can take a step. Pause it.")
-            assert job.process is not None
-            job.process.send(do="step")
-        elif job.process is not None:
-            job.process.send(do=command)
+        elif command in ("step", "stop"):
+            process.send(do=command)
+            if job.status != ("paused" if command == "step" else "running"):
+                self.set_status(job, "paused" if command == "step" else "running")
+        else:
+            process.send(do=command)
             self.set_status(job, "paused" if command == "pause" else "running")
         return None
 
     def frame(self, job: Job, index: int) -> bytes:
-        if index not in job.kept:
-            raise Refused(404, f"Frame {index} is not kept.")
-        return frames.merge(job.first, job.kept[index])
+        """Return a frame, or the last one kept before it: the page may not know yet which are left."""
+        if not 0 <= index < job.emitted or not job.kept:
+            raise Refused(404, f"There is no frame {index}.")
+        return frames.merge(job.first, job.kept[max(at for at in job.kept if at <= index)])
 
     async def ask(self, job: Job, question: dict[str, Any]) -> Any:
         if job.status in ALIVE:
             raise Refused(409, "The job is still at work; it answers when it is done.")
-        if job.process is None or job.status != "done":
+        if job.process is None or job.status not in READY:
             raise Refused(410, "The process of this job has ended. Run it again to ask it.")
         job.idle_since = time.monotonic()
         return await job.process.call(self.limits.answer, do="ask", question=question)
@@ -360,7 +386,7 @@ class Lab:
     async def take(self, job: Job, file: str) -> Path:
         """Return a file to download; the process writes it, or has written it before it was put away."""
         path = self.folder / job.id / file
-        if job.status != "done":
+        if job.status not in READY:
             raise Refused(409, f"The job is {job.status}; there is something to take away when it is done.")
         if job.leaving is not None:
             await job.leaving
@@ -382,6 +408,7 @@ class Lab:
 
         if process is not None:
             job.leaving = self.later(leave(process))
+            self.notify(job)
 
     def remove(self, job: Job) -> None:
         del self.jobs[job.id]
@@ -395,20 +422,25 @@ class Lab:
 
     # ---- data --------------------------------------------------------------------------------------------------
 
-    def kind_of(self, id: str) -> str:
-        if id == "none":
-            return "none"
-        if id in EXAMPLES:
-            return EXAMPLES[id].kind
-        if id in self.uploads:
-            return self.uploads[id]["kind"]
-        raise Refused(404, "There is no such data in this lab. Bring the file again.")
+    def entry_of(self, id: str) -> dict[str, Any]:
+        """Return what is known of data without reading it."""
+        found = self.uploads.get(id) or EXAMPLES.get(id)
+        if found is None:
+            raise Refused(404, "There is no such data in this lab. Bring the file again.")
+        return found if isinstance(found, dict) else {"id": id, **found.describe()}
 
     def listing(self) -> list[dict[str, Any]]:
-        """List all data, the user's own first."""
-        parts = ("id", "name", "kind", "about", "shape")
-        examples = ({"id": id, **one._asdict()} for id, one in EXAMPLES.items())
-        return [{part: one[part] for part in parts} for one in (*self.uploads.values(), *examples)]
+        """List all data, the user's own first, with the methods that cannot take it and the one to start with."""
+        return [self.with_methods(self.entry_of(id)) for id in (*self.uploads, *EXAMPLES)]
+
+    def with_methods(self, entry: dict[str, Any]) -> dict[str, Any]:
+        methods = self.methods().catalog()
+        reasons = {one.id: one.reason_against(entry) for one in methods}
+        able = [one.id for one in methods if not reasons[one.id]]
+        start = next((id for id in self.methods().STARTS.get(entry["kind"], ()) if id in able), next(iter(able), ""))
+        parts = ("id", "name", "kind", "about", "shape", "blanks", "classes", "notes")
+        unfit = {id: reason for id, reason in reasons.items() if reason}
+        return {part: entry[part] for part in parts} | {"unfit": unfit, "start": start}
 
     async def read(self, path: Path, name: str, kind: str | None = None, id: str | None = None) -> dict[str, Any]:
         """Read a file that lies at a path of ours, in a separate process."""
@@ -433,14 +465,14 @@ class Lab:
             oldest = next(iter(self.uploads))
             del self.uploads[oldest]
             shutil.rmtree(self.folder / oldest, ignore_errors=True)
-        return description
+        return self.with_methods(description)
 
     async def describe(self, id: str) -> dict[str, Any]:
-        self.kind_of(id)
+        self.entry_of(id)
         return self.uploads[id] if id in self.uploads else await self.find_data_process().call(30, do="describe", id=id)
 
     async def rows(self, id: str, at: Iterable[int]) -> dict[str, Any]:
-        self.kind_of(id)
+        self.entry_of(id)
         return await self.find_data_process().call(30, do="rows", id=id, at=list(at))
 
     async def labels(self, job: Job, names: dict[str, str], rows: dict[str, list[int]], ending: str) -> Path:

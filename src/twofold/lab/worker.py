@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from twofold.core.printable import plain
 from twofold.core.spelling import parameters_spelled_by, spell_in_python
@@ -42,7 +42,23 @@ if TYPE_CHECKING:
 MAX_BYTES_PER_SECOND = 50e6  # of frames; those in between are left out
 NICE = 5  # jobs leave the processor to the page
 MAX_DATA = 4  # data sets that are held
-DOWNLOADS = ("model", "table.csv", "table.parquet", "figure.svg", "figure.png", "picture.png", "python")
+
+
+class Download(NamedTuple):
+    """A kind of thing to take away, and its files with what the page calls them."""
+
+    title: str
+    files: tuple[tuple[str, str], ...]
+
+
+DOWNLOADS = {
+    "model": Download("Model", (("model", ".twofold"),)),
+    "table": Download("Table", (("table.csv", "CSV"), ("table.parquet", "Parquet"))),
+    "figure": Download("Figure", (("figure.svg", "SVG"), ("figure.png", "PNG"))),
+    "picture": Download("Picture", (("picture.png", "PNG"),)),
+    "python": Download("Python", (("python", ".py"),)),
+}
+FILES = [file for kind in DOWNLOADS.values() for file, _ in kind.files]
 
 
 class Wire:
@@ -64,7 +80,7 @@ class Control:
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
-        self.paused, self.steps, self.cancelled, self.pace = False, 0, False, 0.0
+        self.paused, self.steps, self.cancelled, self.stopped, self.pace = False, 0, False, False, 0.0
 
     def set(self, **requests: Any) -> None:
         with self.changed:
@@ -80,7 +96,7 @@ class Control:
     def wait(self, since: float) -> None:
         """Wait until pace and pause let the next sweep begin."""
         with self.changed:
-            while not self.cancelled:
+            while not (self.cancelled or self.stopped):
                 due = since + 1 / self.pace if self.pace > 0 and not self.steps else 0.0
                 if self.paused and not self.steps:
                     self.changed.wait()
@@ -92,7 +108,7 @@ class Control:
 
 
 class Emit:
-    """Receives the frames of a method: ``emit(sweep, objective, arrays, meta, final=False)``.
+    """Receives the frames of a method: ``emit(sweep, objective, arrays, meta, final=False)``; True if it is to stop.
 
     It blocks while the job is paused, and raises `Cancelled` when it is to end. Time spent waiting is not counted.
     """
@@ -109,7 +125,7 @@ class Emit:
 
     def __call__(
         self, sweep: int, objective: float | None, arrays: Arrays, meta: Mapping[str, Any], final: bool = False
-    ) -> None:
+    ) -> bool:
         now = time.monotonic()
         if self.control.cancelled:
             raise self.cancelled
@@ -125,6 +141,7 @@ class Emit:
         self.waited += self.last - now
         if self.control.cancelled:
             raise self.cancelled
+        return self.control.stopped
 
     def send(self, header: dict[str, Any], arrays: Arrays) -> None:
         if self.index == 0 and self.rows is not None:
@@ -164,6 +181,7 @@ def listen(wire: Wire, control: Control, work: queue.Queue[dict[str, Any]], fold
         "resume": lambda message: control.set(paused=False, steps=0),
         "step": lambda message: control.step(),
         "cancel": lambda message: control.set(cancelled=True),
+        "stop": lambda message: control.set(stopped=True),
         "pace": lambda message: control.set(pace=message["pace"]),
     }
     with suppress(EOFError, OSError):
@@ -232,7 +250,7 @@ class Worker:
         if self.result is None:
             self.wire.send_json(status="cancelled", message="", seconds=seconds)
             return False
-        self.wire.send_json(status="done", message="", seconds=seconds)
+        self.wire.send_json(status="stopped" if self.control.stopped else "done", message="", seconds=seconds)
         return True
 
     def ask(self, question: dict[str, Any]) -> Any:
@@ -245,7 +263,7 @@ class Worker:
         return answer
 
     def take(self, file: str) -> str:
-        """Write one of DOWNLOADS into the folder of the job."""
+        """Write one of FILES into the folder of the job."""
         from twofold.analyses.common.answer import frame_writer
         from twofold.core.checks import InputError
 
@@ -276,7 +294,7 @@ class Worker:
     def put_away(self) -> list[str]:
         """Write all files to download, because this process is to end."""
         kept = []
-        for file in DOWNLOADS:
+        for file in FILES:
             with suppress(Exception):
                 kept.append(self.take(file))
         return kept

@@ -14,8 +14,12 @@ from twofold.core.checks import InputError
 from twofold.lab.methods import atoms, clusters, completion, deep, factors, linear, signals, texts
 from twofold.lab.methods.method import Cancelled, Data, Method, Result
 
-__all__ = ["Cancelled", "Data", "Method", "Result", "catalog", "find", "preload"]
+__all__ = ["STARTS", "Cancelled", "Data", "Method", "Result", "catalog", "find", "preload"]
 
+STARTS = {  # the methods that suit a kind of data, the first that can take it
+    "table": ("kmeans", "gaussian_mixture"), "pictures": ("pca",), "picture": ("denoise",), "text": ("lda",),
+    "ratings": ("recommender",),
+}  # fmt: skip
 FAMILIES = (clusters, linear, completion, texts, atoms, signals, deep, factors)
 
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from twofold.lab.methods import tables
 from twofold.lab.methods.linear import BATCHES, fit_in_batches, variance_left_out
 from twofold.lab.methods.method import Data, Emit, Frame, Method, Values, pack, start_frame
 from twofold.lab.methods.setting import Control, Setting, control, sweep_limit
@@ -72,8 +71,16 @@ class Atoms(Method):
     def find_limits(self, script: Script) -> tuple[int, ...]:
         return (len(script["X"]),)
 
+    def keep_steps(self, script: Script, data: Data) -> None:
+        """Change nothing: pictures come whole, and patches are rows of their own."""
+
     def table(self, script: Script, data: Data, model: Any) -> pl.DataFrame:
-        return tables.code_table(script, data, model, "atom")
+        import polars as pl
+
+        if data.kind == "pictures":
+            return super().table(script, data, model)
+        codes = np.asarray(model.transform(script["X"]))
+        return pl.DataFrame({f"code{c + 1}": codes[:, c] for c in range(codes.shape[1])})
 
     def figure(self, view: Any, data: Data, model: Any) -> Figure:
         from twofold.plots.models.topics import parts_figure

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -13,17 +12,14 @@ from twofold.lab.methods.setting import Setting, control, loop_controls, sweep_l
 from twofold.lab.script import Name, Script
 
 if TYPE_CHECKING:
-    import polars as pl
     from matplotlib.figure import Figure
 
-SPACE = Setting(
-    "space",
-    "fit in",
-    "The plane of the first two principal axes, where cells and ellipses are drawn as they are; or all columns, "
-    "seen from that plane.",
-    "plane",
-    choices=("plane", "all columns"),
-)
+FOUND: dict[str, Any] = {
+    "default": None,
+    "type": "int",
+    "min": 1,
+    "max": 30,
+}  # found as `twofold cluster` does, if left open
 START = Setting(
     "start",
     "start",
@@ -84,28 +80,41 @@ class Points(Method):
     family, view, view_class = "clusters", "points", Rows
     default_data = "digits"
     start_parameter: ClassVar[str] = ""  # takes the first centers
+    analysis: ClassVar[Literal["kmeans", "mixture"]] = (
+        "kmeans"  # the method of `twofold cluster` that finds the number of groups
+    )
     metric: ClassVar[str] = ""  # "euclidean": every row is nearest to its own center, so that cells can be drawn
 
     def prepare(self, script: Script, data: Data, chosen: Values) -> None:
         script.names |= {"table": script["X"], "cells": chosen.get("metric", self.metric) == "euclidean"}
         tables.standardize(script, data, chosen["standardize"])
-        if chosen["space"] == "plane" and script["X"].shape[1] > 2:
-            script.use("twofold", "PCA")
-            script.do("X = PCA(2, random_state=0).fit_transform(X)")
-        if chosen.get("start") == "random rows":
-            self.draw_start(script, chosen)
+        self.draw_start(script, chosen)
+
+    def settle(self, script: Script, data: Data, chosen: Values, notes: list[str]) -> Values:
+        """Find the number of groups as `twofold cluster` does, if it was left open."""
+        import polars as pl
+
+        from twofold import analyses
+
+        size = next(name for name in ("n_clusters", "n_components") if name in chosen)
+        if chosen[size] is not None:
+            return chosen
+        X, seed = script["X"], chosen["random_state"]
+        table = pl.DataFrame(X, schema=tables.column_names(data, X.shape[1]), orient="row").fill_nan(None)
+        answer = analyses.cluster(table, method=self.analysis, scale=False, seed=seed)
+        notes += answer.notes
+        chosen = {**chosen, size: max(2, answer.chosen["n_clusters"] or 0)}
+        self.draw_start(script, chosen)
+        return chosen
 
     def draw_start(self, script: Script, chosen: Values) -> None:
         """Bind `start` to one row a cluster; rows with holes are no centers."""
-        n, k = len(script["X"]), chosen.get("n_clusters") or chosen["n_components"]
-        if k <= n and not np.isnan(script["X"]).any():
+        n, k = len(script["X"]), chosen.get("n_clusters") or chosen.get("n_components") or 0
+        if chosen.get("start") == "random rows" and 0 < k <= n and not np.isnan(script["X"]).any():
             script.do(f"start = X[np.random.default_rng({chosen['random_state']}).choice({n}, {k}, replace=False)]")
 
     def parameters(self, script: Script, chosen: Values) -> dict[str, Any]:
         return super().parameters(script, chosen) | ({self.start_parameter: Name("start")} if "start" in script else {})
-
-    def table(self, script: Script, data: Data, model: Any) -> pl.DataFrame:
-        return tables.result_table(script, data, {"cluster": np.asarray(model.predict(script["X"]))})
 
     def figure(self, view: Any, data: Data, model: Any) -> Figure:
         from twofold.analyses.common.tables import spread
@@ -134,9 +143,8 @@ class KMeansMethod(Points):
     start_parameter, metric = "init", "euclidean"
     fixed: ClassVar[Values] = {"n_init": 1}
     settings = (
-        control("n_clusters", "clusters", default=10, max=30, about="Number of centers."),
+        control("n_clusters", "clusters", about="Number of centers.", **FOUND),
         START,
-        SPACE,
         tables.STANDARDIZE,
         *loop_controls(),
     )
@@ -146,12 +154,11 @@ class GaussianMixtureMethod(Points):
     id, title, estimator = "gaussian_mixture", "Mixture of Gaussians", "GaussianMixture"
     objective = "mean negative log-likelihood"
     compare = ("kmeans", "mixture_of_ppca")
-    start_parameter = "means_init"
+    start_parameter, analysis = "means_init", "mixture"
     settings = (
-        control("n_components", "components", default=10, max=30, about="Number of components."),
+        control("n_components", "components", about="Number of components.", **FOUND),
         control("covariance_type", "shape", choices=("full", "tied", "diag", "spherical")),
         START,
-        SPACE,
         tables.STANDARDIZE,
         control("reg_covar", max=100, log=True, advanced=True),
         *loop_controls(tol=1e-4, max_iter=300),
@@ -162,9 +169,8 @@ class KMedoidsMethod(Points):
     id, title, estimator, objective = "kmedoids", "k-medoids", "KMedoids", "sum of distances"
     compare = ("kmeans",)
     settings = (
-        control("n_clusters", "clusters", default=10, max=30),
+        control("n_clusters", "clusters", **FOUND),
         control("metric", choices=("euclidean", "manhattan", "chebyshev", "cosine")),
-        SPACE,
         tables.STANDARDIZE,
         sweep_limit(),
     )
@@ -173,11 +179,10 @@ class KMedoidsMethod(Points):
 class MixtureOfPPCAMethod(Points):
     id, title, estimator = "mixture_of_ppca", "Mixture of PPCA", "MixtureOfPPCA"
     objective = "mean negative log-likelihood"
-    compare = ("gaussian_mixture",)
+    compare, analysis = ("gaussian_mixture",), "mixture"
     settings = (
-        control("n_components", "components", default=10, max=30),
+        control("n_components", "components", **FOUND),
         control("n_latent", "directions each", max=20),
-        replace(SPACE, default="all columns"),
         tables.STANDARDIZE,
         *loop_controls(),
     )

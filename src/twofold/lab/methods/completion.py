@@ -8,7 +8,7 @@ import numpy as np
 
 from twofold.core.checks import InputError
 from twofold.lab.methods import tables
-from twofold.lab.methods.method import Data, Frame, Method, Result, Values, pack, start_frame
+from twofold.lab.methods.method import Data, Emit, Frame, Method, Result, Values, last_objective, pack, start_frame
 from twofold.lab.methods.setting import Setting, control, loop_controls, sweep_limit
 from twofold.lab.script import Name, Script
 
@@ -35,6 +35,8 @@ class Cells:
         from twofold.analyses.common.tables import spread
 
         self.X, self.hidden = script["X"], script["hidden"]
+        self.judged: Any = None  # the model that was not shown the hidden cells
+        self.filled: np.ndarray | None = None  # the table by the one that was shown all
         shown = script["shown"]
         mean, self.deviation = np.nanmean(shown, axis=0), spread(shown)
         self.baseline = self.judge(np.broadcast_to(mean, self.X.shape))
@@ -53,16 +55,32 @@ class Cells:
         start = {"filled": self.seen, "singular": np.zeros(0)}
         self.first = start_frame(static, start, baseline=self.baseline, **meta)
 
+    def see(self, model: Any, filled: np.ndarray) -> None:
+        """Show the blanks from now on as they are `filled` by a fit to all known cells, beside the model so far."""
+        self.judged, self.filled = model, filled
+
     def judge(self, filled: np.ndarray) -> float:
         """Return the root mean square error in the hidden cells, in standard deviations of their columns."""
         error = ((filled - self.X) / self.deviation)[self.hidden]
         return float(np.sqrt(np.mean(error**2))) if len(error) else 0.0
 
     def frame(self, model: Any) -> Frame:
-        filled = fill_all(model, self.X.shape)
+        filled = fill_all(model if self.judged is None else self.judged, self.X.shape)
+        if self.filled is not None:
+            filled = np.where(np.isnan(self.X), self.filled, filled)
         at = filled[np.ix_(self.rows, self.cols)]
-        arrays = pack(filled=np.where(np.isnan(self.seen), at, self.seen), singular=singular_values(model))
+        singular = singular_values(model if self.judged is None else self.judged)
+        arrays = pack(filled=np.where(np.isnan(self.seen), at, self.seen), singular=singular)
         return arrays, {"error": self.judge(filled), "baseline": self.baseline}
+
+
+def fill_blanks(model: Any, X: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the columns as `twofold apply` fills them."""
+    from twofold.analyses.apply.analysis import filled
+
+    found = filled(model, X)
+    assert found is not None
+    return found
 
 
 def fill_all(model: Any, shape: tuple[int, int]) -> np.ndarray:
@@ -104,10 +122,26 @@ class Matrix(Method):
     def find_limits(self, script: Script) -> tuple[int, ...]:
         return script["X"].shape
 
+    def fit(self, script: Script, model: Any, view: Any, emit: Emit, chosen: Values) -> None:
+        """Fit what is shown, to be judged by what is hidden; then fit all known cells, to fill the blanks."""
+        super().fit(script, model, view, emit, chosen)
+        script.use("sklearn.base", "clone")
+        script.do("judged = model")
+        script.do("model = clone(judged).set_callbacks().fit(X)")
+        view.see(script["judged"], np.stack([*fill_blanks(script["model"], script["X"]).values()], axis=1))
+
+    def measure(self, model: Any, view: Any) -> float:
+        return last_objective(view.judged)
+
+    def count_sweeps(self, model: Any, view: Any) -> int:
+        return int(view.judged.n_iter_)
+
     def table(self, script: Script, data: Data, model: Any) -> pl.DataFrame:
-        whole = np.where(np.isnan(script["X"]), fill_all(model, script["X"].shape), script["X"])
-        columns = tables.column_names(data, whole.shape[1])
-        return tables.result_table(script, data, dict(zip(columns, whole.T, strict=True)))
+        import polars as pl
+
+        if data.kind == "table":
+            return super().table(script, data, model)
+        return pl.DataFrame(fill_blanks(model, script["X"]))
 
     def figure(self, view: Any, data: Data, model: Any) -> Figure:
         from twofold.plots.models.completion import tables_figure
@@ -222,11 +256,6 @@ class RecommenderMethod(Method):
 
     def inner_model(self, model: Any) -> Any:
         return model.model_
-
-    def table(self, script: Script, data: Data, model: Any) -> pl.DataFrame:
-        import polars as pl
-
-        return pl.concat(list(model.recommend_all(10)))
 
     def figure(self, view: Any, data: Data, model: Any) -> Figure:
         from twofold.plots.reports.recommend import recommending_figure

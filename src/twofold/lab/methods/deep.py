@@ -213,7 +213,8 @@ class PixelCNNMethod(Method):
             view.pixels = model.complete(view.pixels, place, random_state=chosen["random_state"] + pixel)
             arrays, meta = view.frame(model)
             meta |= {"stage": f"drawing pixel {pixel + 1} of {h * w}"}
-            emit(model.n_iter_ + 1 + pixel, last_objective(model), arrays, meta)
+            if emit(model.n_iter_ + 1 + pixel, last_objective(model), arrays, meta):
+                break
 
     def count_sweeps(self, model: Any, view: Any) -> int:
         return int(model.n_iter_) + view.X.shape[1]
@@ -263,10 +264,19 @@ class GANMethod(Method):
         else:
             tables.standardize(script, data, "auto")
             script.use("twofold", "PCA")
-            script.do("X = PCA(2, random_state=0).fit_transform(X)")
+            script.do("plane = PCA(2, random_state=0).fit(X)")
+            script.do("X = plane.transform(X)")
+            rest = 1 - float(script["plane"].explained_variance_ratio_.sum())
+            data.notes.append(
+                f"points in the plane of the first two principal axes are imitated; the other {rest:.0%} of the "
+                "variance are left out"
+            )
 
     def parameters(self, script: Script, chosen: Values) -> dict[str, Any]:
         return super().parameters(script, chosen) | {"hidden_layer_sizes": (chosen["units"],) * 2, "n_components": 4}
+
+    def keep_steps(self, script: Script, data: Data) -> None:
+        """Change nothing: the model draws points of the plane, and takes none."""
 
     def table(self, script: Script, data: Data, model: Any) -> pl.DataFrame:
         import polars as pl

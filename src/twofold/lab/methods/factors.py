@@ -114,16 +114,24 @@ class FactorizationMethod(Method):
         sides = chosen["left"], chosen["right"]
         signed = chosen["loss"] not in ("logistic", "Poisson") and "non-negative" not in sides
         if chosen["loss"] == "logistic":
-            script.do("X = (X - np.nanmin(X)) / (np.nanmax(X) - np.nanmin(X))")
+            script.do("shift = np.full(X.shape[1], np.nanmin(X))")
+            script.do("scale = np.full(X.shape[1], np.nanmax(X) - np.nanmin(X))")
         elif signed:
             tables.standardize(script, data, chosen["standardize"])
-            if data.kind == "table" and chosen["left"] == "free":
-                script.do("X = X - np.nanmean(X, axis=0)")
+            if data.kind != "table" or chosen["left"] != "free":
+                return
+            script.do("scale = scale" if "scale" in script else "scale = np.ones(X.shape[1])")
+            script.do("shift = np.nanmean(X, axis=0) * scale")
+            script.do("X = X * scale")
         elif data.kind == "table":  # non-negative, in units that can be compared
-            script.use("sklearn.preprocessing", "MinMaxScaler")
-            script.do("X = MinMaxScaler().fit_transform(X)")
+            script.use("twofold.analyses.common.tables", "spread")
+            script.do("shift = np.nanmin(X, axis=0)")
+            script.do("scale = np.where(spread(X, 0) > 0, np.nanmax(X, axis=0) - shift, 1)")
         elif np.nanmin(script["X"]) < 0:
-            script.do("X = X - np.nanmin(X)")
+            script.do("shift = np.full(X.shape[1], np.nanmin(X))")
+            script.do("scale = np.ones(X.shape[1])")
+        if "shift" in script:
+            script.do("X = (X - shift) / scale")
 
     def parameters(self, script: Script, chosen: Values) -> dict[str, Any]:
         sides = {"loss": LOSSES[chosen["loss"]], "left": CONSTRAINTS[chosen["left"]], "right": RIGHT[chosen["right"]]}
@@ -134,6 +142,10 @@ class FactorizationMethod(Method):
             script.use(f"twofold.factors.{home}", code.partition("(")[0])
             params[name] = Name(code)
         return params
+
+    def keep_steps(self, script: Script, data: Data) -> None:
+        super().keep_steps(script, data)
+        script.do('model.made_by_ = "reduce"')  # what it gives of new rows is their codes
 
     def find_limits(self, script: Script) -> tuple[int, ...]:
         return script["X"].shape

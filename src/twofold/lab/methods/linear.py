@@ -31,34 +31,39 @@ class Codes:
     def __init__(self, script: Script, data: Data, chosen: Values):
         self.X, self.shape = script["X"], None if data.pictures is None else data.pictures.shape[1:]
         self.columns = tables.column_names(data, self.X.shape[1])
-        self.last: np.ndarray | None = None
         self.groups = script.names.get("y")
-        k = int(chosen.get("n_components") or 2)
-        empty = {"points": np.zeros((len(self.X), 2)), "ratio": np.zeros(k)}
+        empty = {"points": np.zeros((len(self.X), 2))}
         names = [str(name) for name in data.target_names]
         static = {"colors": tables.class_colors(script)}
         self.first = start_frame(static, empty, columns=self.columns, target_names=names)
 
+    def keep_share(self, model: Any) -> dict[str, float]:
+        """Return the share of the variance that all codes together keep, by the rows that they give back."""
+        if not hasattr(model, "inverse_transform") or np.isnan(self.X).any():
+            return {}
+        rebuilt = np.asarray(model.inverse_transform(model.transform(self.X)))
+        scale = getattr(model, "scale_", 1.0)
+        total = float((((self.X - self.X.mean(axis=0)) / scale) ** 2).sum())
+        return {"kept": 1 - float((((self.X - rebuilt) / scale) ** 2).sum()) / max(total, 1e-300)}
+
     def frame(self, model: Any) -> Frame:
-        axes = self._axes(model)
-        sign = np.ones(len(axes))
-        if self.last is not None:
-            k = min(len(axes), len(self.last))
-            sign[:k] = np.where((axes[:k] * self.last[:k]).sum(axis=1) < 0, -1.0, 1.0)
-        self.last = axes = axes * sign[:, None]
-        points = tables.first_two(np.asarray(model.transform(self.X))[:, :2] * sign[:2])
-        return pack(points=points, ratio=self.variance_ratio(model), loadings=axes), {}
+        points, loadings = tables.first_two(np.asarray(model.transform(self.X))), np.asarray(model.components_)
+        arrays, ratio = pack(points=points, loadings=loadings), self.variance_ratio(model)
+        return (arrays, self.keep_share(model)) if ratio is None else (arrays | pack(ratio=ratio), {})
 
-    def _axes(self, model: Any) -> np.ndarray:
-        return np.asarray(model.components_, dtype=np.float64)
-
-    def variance_ratio(self, model: Any) -> np.ndarray:
-        """Return the share of the variance along each axis."""
+    def variance_ratio(self, model: Any) -> np.ndarray | None:
+        """Return the share of the variance along each axis, None of a model whose axes have none of their own."""
         if hasattr(model, "explained_variance_ratio_"):
             return model.explained_variance_ratio_
+        if not hasattr(model, "explained_variance_") and not hasattr(model, "noise_variance_"):
+            return None
         scale = getattr(model, "scale_", np.ones(self.X.shape[1]))
         total = np.nansum(np.nanvar(self.X / scale, axis=0))
-        along = model.explained_variance_ if hasattr(model, "explained_variance_") else (self._axes(model) ** 2).sum(1)
+        along = (
+            model.explained_variance_
+            if hasattr(model, "explained_variance_")
+            else (np.asarray(model.components_) ** 2).sum(1)
+        )
         return along / max(float(total), 1e-300)
 
 
@@ -70,10 +75,14 @@ def variance_left_out(model: Any, view: Any) -> float:
 def fit_in_batches(script: Script, model: Any, view: Any, emit: Emit, batches: int) -> None:
     """Fit a model batch by batch, two rows at least in each."""
     batches = max(1, min(batches, len(script["X"]) // 2))
+    done = 0
     for batch in np.array_split(script["X"], batches):
         model.partial_fit(batch)
-        emit(model.n_iter_, variance_left_out(model, view), *view.frame(model))
-    script.say(f"for batch in np.array_split(X, {batches}):\n    model.partial_fit(batch)")
+        done += 1
+        if emit(model.n_iter_, variance_left_out(model, view), *view.frame(model)):
+            break
+    some = "" if done == batches else f"[:{done}]"
+    script.say(f"for batch in np.array_split(X, {batches}){some}:\n    model.partial_fit(batch)")
 
 
 class Axes(Method):
@@ -95,17 +104,19 @@ class Axes(Method):
         return super().parameters(script, chosen) | {"scale": script.names.get("scaled", False)}
 
     def find_limits(self, script: Script) -> tuple[int, ...]:
-        return (min(script["X"].shape) - self.spare,)
+        spare = max(self.spare, int(np.isnan(script["X"]).any()))  # blanks leave one direction to the noise
+        return (min(script["X"].shape) - spare,)
 
     def figure(self, view: Any, data: Data, model: Any) -> Figure:
         from twofold.plots.reports.reduce import reduction_figure
 
         arrays, _ = view.frame(model)
+        ratio = arrays.get("ratio", np.zeros(len(arrays["loadings"])))
         names = list(data.target_names)
         groups = None if view.groups is None else [names[g] if g < len(names) else str(g) for g in view.groups]
         return reduction_figure(
-            arrays["ratio"],
-            len(arrays["ratio"]),
+            ratio,
+            len(ratio),
             np.asarray(model.transform(view.X)),
             arrays["loadings"],
             view.columns,
@@ -200,10 +211,5 @@ class FisherLDAMethod(Axes):
     id, title, estimator, objective = "fisher_lda", "Fisher's discriminant", "FisherLDA", "minus the separation"
     call = "model.fit(X, y)"
     compare = ("pca",)
-    default_data, seeded = "wine", False
+    default_data, seeded, needs_classes = "wine", False, True
     settings = (control("n_components", "directions", max=40), control("shrinkage", step=0.01))
-
-    def prepare(self, script: Script, data: Data, chosen: Values) -> None:
-        super().prepare(script, data, chosen)
-        if "y" not in script:
-            raise InputError(f"{data.name} has no column of classes, which Fisher's discriminant needs. Take PCA.")

@@ -16,13 +16,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
 from twofold.core.checks import InputError
+from twofold.core.spelling import spell_parameters
 from twofold.lab.data import Data
-from twofold.lab.methods.setting import Control, Setting, seed, summarize
+from twofold.lab.methods import tables
+from twofold.lab.methods.setting import Control, Setting, seed, summarize, takes_blanks
 from twofold.lab.script import Script
 
 if TYPE_CHECKING:
@@ -32,6 +35,10 @@ if TYPE_CHECKING:
 Values = Mapping[str, Any]  # of all settings of a run, by their names
 Arrays = dict[str, np.ndarray]
 Frame = tuple[Arrays, dict[str, Any]]
+KIND_NAMES = {
+    "table": "a table", "ratings": "ratings", "text": "text", "picture": "a picture", "pictures": "a set of pictures",
+    "signal": "a signal", "none": "nothing",
+}  # fmt: skip
 MAX_EVERY_SWEEP = 60  # every sweep is drawn up to this one, then fewer and fewer
 
 
@@ -40,11 +47,11 @@ class Cancelled(Exception):
 
 
 class Emit(Protocol):
-    """Receives frames; it blocks while the run is paused, and raises `Cancelled`."""
+    """Receives frames; it blocks while the run is paused, returns True if it is to stop, and raises `Cancelled`."""
 
     def __call__(
         self, sweep: int, objective: float | None, arrays: Arrays, meta: dict[str, Any], final: bool = False
-    ) -> None: ...
+    ) -> bool | None: ...
 
 
 @dataclass
@@ -53,18 +60,23 @@ class Result:
 
     model: Any
     script: str
-    table: pl.DataFrame | None
+    make_table: Callable[[], pl.DataFrame] | None
     figure: Callable[[], Figure] | None
     view: Any  # answers questions
     notes: list[str] = field(default_factory=list)
     picture: np.ndarray | None = None  # uint8, where the result is one
+
+    @cached_property
+    def table(self) -> pl.DataFrame | None:
+        """Return the table to take away."""
+        return None if self.make_table is None else self.make_table()
 
 
 class SweepCallback:
     """Sends a frame after a sweep; the one callback, in scikit-learn's protocol."""
 
     def __init__(self, view: Any, emit: Emit):
-        self.view, self.emit = view, emit
+        self.view, self.emit, self.stopped = view, emit, False
 
     def setup(self, estimator: Any, context: Any) -> None: ...
 
@@ -76,8 +88,9 @@ class SweepCallback:
         if context.parent is not None and fitted_estimator is not None:
             sweep = fitted_estimator.n_iter_
             if sweep % max(1, sweep // MAX_EVERY_SWEEP) == 0:
-                self.emit(sweep, last_objective(fitted_estimator), *self.view.frame(fitted_estimator))
-        return False
+                found = self.emit(sweep, last_objective(fitted_estimator), *self.view.frame(fitted_estimator))
+                self.stopped = bool(found)
+        return self.stopped
 
 
 def last_objective(model: Any) -> float:
@@ -102,6 +115,7 @@ class Method(ABC):
     compare: ClassVar[tuple[str, ...]] = ()
     downloads: ClassVar[tuple[str, ...]] = ("model", "table", "figure", "python")
     call: ClassVar[str] = "model.fit(X)"
+    needs_classes: ClassVar[bool] = False  # whether rows must have a class
     needs: ClassVar[str] = ""  # a package without which the method is not offered
     controls: ClassVar[dict[str, Setting]]  # the settings by their names, with all that the estimator declares
 
@@ -135,10 +149,14 @@ class Method(ABC):
                 raise InputError(f"{self.title} has no setting {name!r}; it has {', '.join(self.controls)}.")
         return {name: one.check(values.get(name, one.default)) for name, one in self.controls.items()}
 
-    def check_kind(self, kind: str, name: str) -> None:
-        """Refuse data of a kind that the method does not take; `name` is what the data is called."""
-        if kind not in self.kinds:
-            raise InputError(f"{self.title} takes {' or '.join(self.kinds)}; {name} is {kind}.")
+    def reason_against(self, entry: Values) -> str:
+        """Say why the method cannot take data, from what is listed of it, as the end of a sentence; "" if it can."""
+        if entry["kind"] not in self.kinds:
+            takes = " or ".join(KIND_NAMES[kind] for kind in self.kinds)
+            return f"is {KIND_NAMES[entry['kind']]}, and {takes} is needed"
+        if entry["blanks"] and not takes_blanks(self.estimator):
+            return "has blank cells, which it cannot use"
+        return "has no column of classes, which it needs" if self.needs_classes and not entry["classes"] else ""
 
     # ---- a run -------------------------------------------------------------------------------------------------
 
@@ -146,25 +164,39 @@ class Method(ABC):
         """Fit, and send a frame after every sweep."""
         from twofold.analyses.common.tables import warnings_as_notes
 
-        self.check_kind(data.kind, data.name)
-        chosen, notes = self.check(settings), list(data.notes)
+        if reason := self.reason_against(data.describe_briefly()):
+            raise InputError(f"{data.name} {reason}.")
+        chosen: Values = self.check(settings)
+        notes = list(data.notes)
         script = Script(data, rows)
         with warnings_as_notes(notes):
             self.prepare(script, data, chosen)
             view = self.view_class(script, data, chosen)
             emit(0, None, *view.first)  # before the estimator is imported, which may take a second
+            chosen = self.settle(script, data, chosen, notes)
             self.fit(script, self.build(script, chosen), view, emit, chosen)
         model = script.names.get("model")
         arrays, meta = view.frame(model)
         sweeps, objective = self.count_sweeps(model, view), self.measure(model, view)
+        notes = list(dict.fromkeys([*data.notes, *map(spell_parameters, notes)]))
         emit(sweeps, objective, arrays, meta | {"notes": notes}, final=True)
-        table = self.table(script, data, model) if "table" in self.downloads else None
-        picture = view.output if "picture" in self.downloads else None
-        return Result(model, script.text, table, lambda: self.figure(view, data, model), view, notes, picture)
+        self.keep_steps(script, data)
+        kept, picture = script.names.get("model"), view.output if "picture" in self.downloads else None
+        table = (lambda: self.table(script, data, kept)) if "table" in self.downloads else None
+        return Result(kept, script.text, table, lambda: self.figure(view, data, model), view, notes, picture)
 
     def prepare(self, script: Script, data: Data, chosen: Values) -> None:
         """Run the lines between the data and the model."""
         return
+
+    def settle(self, script: Script, data: Data, chosen: Values, notes: list[str]) -> Values:
+        """Return the settings with those found that were left open, after the first picture is shown."""
+        return chosen
+
+    def keep_steps(self, script: Script, data: Data) -> None:
+        """Put the steps before the fit into the model, so that it takes the data as it came."""
+        if data.kind in ("table", "pictures") and hasattr(script["model"], "fit"):
+            tables.keep_steps(script, data)
 
     def parameters(self, script: Script, chosen: Values) -> dict[str, Any]:
         """Return those of the estimator, and others, which it is not given; the choice "none" means None."""
@@ -183,9 +215,12 @@ class Method(ABC):
 
     def fit(self, script: Script, model: Any, view: Any, emit: Emit, chosen: Values) -> None:
         """Fit the model, with a frame after every sweep."""
-        model.set_callbacks(SweepCallback(view, emit))
+        callback = SweepCallback(view, emit)
+        model.set_callbacks(callback)
         script.do(self.call)
         model.set_callbacks()
+        if callback.stopped:  # then the script stops there, too
+            script.change_argument("max_iter", int(self.inner_model(model).n_iter_))
 
     def count_sweeps(self, model: Any, view: Any) -> int:
         return int(self.inner_model(model).n_iter_)
@@ -199,10 +234,8 @@ class Method(ABC):
         return model
 
     def table(self, script: Script, data: Data, model: Any) -> pl.DataFrame:
-        """Return the result as a table, one line a row: the codes, if no method says otherwise."""
-        from twofold.lab.methods.tables import code_table
-
-        return code_table(script, data, model)
+        """Return the result as a table: what the model gives of the data as it came."""
+        return tables.apply_model(script, data, model)
 
     @abstractmethod
     def figure(self, view: Any, data: Data, model: Any) -> Figure:

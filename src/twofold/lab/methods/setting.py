@@ -181,6 +181,15 @@ def summarize(owner: str) -> str:
 
 
 @cache
+def takes_blanks(owner: str) -> bool:
+    """Return whether a class declares that cells may be blank; a function does not."""
+    module, node = _find_owner(owner)
+    parts = (part for _, one in _list_classes(module, node) for part in one.body if isinstance(part, ast.AnnAssign))
+    found = next((part.value for part in parts if ast.unparse(part.target) == "_allow_nan"), None)
+    return found is not None and bool(ast.literal_eval(found))
+
+
+@cache
 def _read_docstring(owner: str) -> str:
     return inspect.cleandoc(ast.get_docstring(_find_owner(owner)[1]) or "")
 

@@ -103,7 +103,9 @@ class Pictures(Method):
         *rough, (view.sweep, finest) = self.stages(script, chosen)
         for sweep, expression in rough:
             self.show(script, view, expression)
-            emit(sweep, self.measure(None, view), *view.frame())
+            if emit(sweep, self.measure(None, view), *view.frame()):
+                view.sweep, finest = sweep, expression
+                break
         script.do(f"result = {finest}")
         self.show(script, view, "result")
 
@@ -367,15 +369,15 @@ class PhaseMethod(Method):
         for i, ratio in enumerate(view.ratios):
             parts.append(script.value(call.format([float(ratio)])))
             view.success[i] = parts[-1].success[0]
-            if i + 1 < len(view.ratios):
-                emit(i + 1, self.measure(None, view), *view.frame())
-        script.say("model = " + call.format("ratios"))
+            if i + 1 < len(view.ratios) and emit(i + 1, self.measure(None, view), *view.frame()):
+                break
+        script.say("model = " + call.format("ratios" if len(parts) == len(view.ratios) else f"ratios[:{len(parts)}]"))
         columns = ("delta", "rho", "success", "curve50", "theory")
         whole = {name: np.concatenate([getattr(part, name) for part in parts]) for name in columns}
         script.names["model"] = parts[0]._replace(**whole)
 
     def count_sweeps(self, model: Any, view: Any) -> int:
-        return len(view.ratios)
+        return int(np.isfinite(view.success[:, 0]).sum())
 
     def measure(self, model: Any, view: Any) -> float:
         return float(np.nanmean(view.success))

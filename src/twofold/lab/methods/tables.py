@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from twofold.core.checks import InputError
-from twofold.lab.methods.method import Data
+from twofold.lab.data import Data
 from twofold.lab.methods.setting import Setting
 from twofold.lab.script import Script
 
@@ -28,21 +28,53 @@ MAX_PLACES = 160  # rows and columns of a matrix that are drawn
 
 
 def needs_scale(X: np.ndarray, data: Data, wish: str) -> bool:
-    """Return True if columns are divided by their spreads, as the command line decides it."""
-    from twofold.analyses.common.tables import spread
+    """Return True if columns are divided by their spreads, as the analyses decide it; what they say is a note."""
+    from twofold.analyses.common.tables import choose_scale
+    from twofold.io.tables.table import Table
 
-    if wish != "auto" or data.kind == "pictures":
+    if data.kind == "pictures":  # pixels share a unit
         return wish == "yes"
-    deviations = spread(X, np.nan)
-    return bool(np.nanmax(deviations) > 10 * np.nanmin(deviations))
+    table = Table(X, column_names(data, X.shape[1]), source=data.name)
+    needed = choose_scale({"auto": None, "yes": True, "no": False}[wish], X, table)
+    data.notes += [note for note in table.notes if note not in data.notes]
+    return needed
 
 
 def standardize(script: Script, data: Data, wish: str) -> None:
-    """Bind X to its z-scores if the setting or the columns require it."""
+    """Divide the columns of X by their spreads if the setting or the columns require it."""
     check_table(script["X"], data)
     if needs_scale(script["X"], data, wish):
-        script.use("sklearn.preprocessing", "StandardScaler")
-        script.do("X = StandardScaler().fit_transform(X)")
+        script.use("twofold.analyses.common.tables", "spread")
+        script.do("scale = spread(X)")
+        script.do("X = X / scale")
+
+
+def keep_steps(script: Script, data: Data) -> None:
+    """Put what was done to the columns, and their names, into the model, so that it takes the data as it came."""
+    if "shift" in script:  # X was (X - shift) / scale
+        script.use("twofold.lab.methods.tables", "encode_numbers")
+        columns = "columns" if "columns" in script else repr(column_names(data, len(script["scale"])))
+        script.do(f"model.encoding_ = encode_numbers({columns}, shift, scale)")
+    elif "scale" in script and hasattr(script["model"], "rescaled"):
+        script.do("model = model.rescaled(scale)")
+    elif "scale" in script:
+        script.do("shift = 0 * scale")
+        return keep_steps(script, data)
+    if "columns" in script:
+        script.do("model.feature_names_in_ = columns")
+    elif "shift" in script:
+        script.do(f"model.feature_names_in_ = np.array({columns}, dtype=object)")
+    return None
+
+
+def encode_numbers(columns: Sequence[str], shift: np.ndarray, scale: np.ndarray) -> list[Any]:
+    """Write (X - shift) / scale as the encoding that `apply` gives the columns of a table."""
+    from twofold.analyses.common.encoding import Encoding, Feature
+    from twofold.io.tables.roles import Column
+
+    parts = zip(map(str, columns), np.asarray(shift).tolist(), np.asarray(scale).tolist(), strict=True)
+    features = [Feature(name, name, "value", [], low, width) for name, low, width in parts]
+    return Encoding([Column(one.name, "number") for one in features], features).as_lists()
 
 
 def check_table(X: np.ndarray, data: Data) -> None:
@@ -55,20 +87,26 @@ def check_table(X: np.ndarray, data: Data) -> None:
         raise InputError(f"{data.name}: every column of numbers is constant, so there is nothing to see.")
 
 
-def code_table(script: Script, data: Data, model: Any, prefix: str = "code") -> pl.DataFrame:
-    """Return the codes of every row."""
-    codes = np.asarray(model.transform(script["X"]))
-    return result_table(script, data, {f"{prefix}_{c + 1}": codes[:, c] for c in range(codes.shape[1])})
-
-
-def result_table(script: Script, data: Data, columns: Mapping[str, Any]) -> pl.DataFrame:
-    """Return one line a row: its number, its name if it has one, then the result."""
+def apply_model(script: Script, data: Data, model: Any) -> pl.DataFrame:
+    """Return what `twofold apply` gives of the data as it came, each line with its row in the lab."""
     import polars as pl
 
-    n = len(next(iter(columns.values())))
-    rows = list(script["rows"]) if "rows" in script else list(range(n))
-    named = {} if data.names is None else {"name": [data.names[row] for row in rows]}
-    return pl.DataFrame({"row": rows, **named, **columns})
+    from twofold import analyses
+
+    rows = script.names.get("rows")
+    names = column_names(data, 0 if data.table is None else data.table.shape[1])
+    bare = None if data.table is None else pl.DataFrame(data.table, schema=names)
+    parts: tuple[Any, ...] = (data.texts, data.pictures, data.frame, bare, data.ratings)
+    found = next(part for part in parts if part is not None)
+    given: Any = found if rows is None else [found[row] for row in rows] if isinstance(found, list) else found[rows]
+    flat = data.pictures is not None and getattr(model, "flat_", not hasattr(model, "image_shape_"))
+    table = analyses.apply(model, given.reshape(len(given), -1) if flat else given).table
+    if data.kind == "ratings":
+        return table
+    table = table.drop([name for name in ("document", "image", "row") if name in table.columns])
+    at = pl.Series("row", range(len(table)) if rows is None else rows)
+    called = [] if data.texts is None or data.names is None else [pl.Series("name", [data.names[row] for row in at])]
+    return pl.DataFrame([at, *called, *table.iter_columns()])
 
 
 def class_colors(script: Script) -> np.ndarray:

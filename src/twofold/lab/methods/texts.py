@@ -8,7 +8,7 @@ import numpy as np
 
 from twofold.core.checks import InputError
 from twofold.lab.methods import tables
-from twofold.lab.methods.method import Data, Emit, Frame, Method, Result, Values, as_bytes, pack, start_frame
+from twofold.lab.methods.method import Data, Frame, Method, Result, Values, as_bytes, pack, start_frame
 from twofold.lab.methods.setting import Control, Setting, control, loop_controls, sweep_limit
 from twofold.lab.script import Script
 
@@ -37,7 +37,9 @@ class Corpus:
     """Counted texts, and the topics of a model of them."""
 
     def __init__(self, script: Script, data: Data, chosen: Values):
-        self.X, self.words, self.texts = script["X"], script["counter"].vocabulary_, script["texts"]
+        self.counts, self.words, self.texts = script["counts"], script["counter"].vocabulary_, script["texts"]
+        rows = script["rows"] if "rows" in script else range(len(self.texts))
+        self.names = None if data.names is None else [data.names[row] for row in rows]
         self.rows = np.unique(np.linspace(0, len(self.texts) - 1, min(len(self.texts), MAX_MAP_DOCUMENTS)).astype(int))
         self.last = np.zeros((0, 2))
         empty = {"sizes": np.zeros(0), "map": np.zeros((0, 2)), "documents": np.zeros((len(self.rows), 2))}
@@ -46,7 +48,11 @@ class Corpus:
 
     def mixtures(self, model: Any, rows: Any = slice(None)) -> np.ndarray:
         """(n,k) share of each topic in each document."""
-        codes = np.abs(np.asarray(model.transform(self.X[rows]), dtype=np.float64))
+        from twofold.analyses.topics.models import mixtures_of
+
+        if type(model).__name__ != "LSA":
+            return mixtures_of(model, self.counts[rows])
+        codes = np.abs(np.asarray(model.transform(self.counts[rows]), dtype=np.float64))
         return codes / np.maximum(codes.sum(axis=1, keepdims=True), 1e-300)
 
     def frame(self, model: Any) -> Frame:
@@ -75,23 +81,16 @@ class Topics(Method):
     family, view, view_class = "topics", "topics", Corpus
     kinds = ("text",)
     default_data = "docstrings"
-    counts: ClassVar[bool] = False  # True if the model reads plain counts
+    call = "model.fit(counts)"
 
     def prepare(self, script: Script, data: Data, chosen: Values) -> None:
         few = len(script["texts"]) < 20
         bounds = {} if few else {"min_df": chosen["min_df"], "max_df": 0.5}
         script.build("BagOfWords", bounds, to="counter")
-        script.do("X = counter.fit_transform(texts)")
+        script.do("counts = counter.fit_transform(texts)")
 
-    def fit(self, script: Script, model: Any, view: Any, emit: Emit, chosen: Values) -> None:
-        super().fit(script, model, view, emit, chosen)
-        if self.counts:  # then the file of the model is all that new texts need
-            script.do("model.bag_of_words_ = counter")
-
-    def table(self, script: Script, data: Data, model: Any) -> pl.DataFrame:
-        codes = np.abs(np.asarray(model.transform(script["X"])))
-        shares = codes / np.maximum(codes.sum(axis=1, keepdims=True), 1e-300)
-        return tables.result_table(script, data, {"topic": shares.argmax(axis=1), "share": shares.max(axis=1)})
+    def keep_steps(self, script: Script, data: Data) -> None:
+        script.do("model.bag_of_words_ = counter")  # then the file of the model is all that new texts need
 
     def figure(self, view: Any, data: Data, model: Any) -> Figure:
         from twofold.plots.reports.topics import topic_report_figure
@@ -110,11 +109,10 @@ class Topics(Method):
             raise InputError(f"topic {topic}: there are topics from 0 to {len(Z) - 1}.")
         shares = view.mixtures(result.model)[:, topic]
         weights = {entry["word"]: entry["weight"] for entry in view.top_words(Z[topic : topic + 1])[0]}
-        names = result.table["name"] if result.table is not None and "name" in result.table.columns else None
         found = []
         for row in np.argsort(-shares, kind="stable")[:10].tolist():
             text = snippet(view.texts[row], weights, MAX_SNIPPET_LETTERS)
-            name = f"document {row + 1}" if names is None else str(names[row])
+            name = f"document {row + 1}" if view.names is None else view.names[row]
             found.append({"name": name, "row": row, "text": text, "share": float(shares[row])})
         return {"documents": found}
 
@@ -123,7 +121,6 @@ class LDAMethod(Topics):
     id, title, estimator = "lda", "Latent Dirichlet allocation", "LatentDirichletAllocation"
     objective = "mean negative log-likelihood of a word"
     compare = ("nmf", "plsa")
-    counts = True
     settings = (
         control("n_components", "topics", default=8, min=2, max=40),
         control("learning_method", "method"),
@@ -144,17 +141,22 @@ class NMFMethod(Topics):
         *loop_controls(tol=1e-4, max_iter=200),
     )
 
-    def prepare(self, script: Script, data: Data, chosen: Values) -> None:
-        super().prepare(script, data, chosen)
-        script.use("sklearn.feature_extraction.text", "TfidfTransformer")
-        script.do("X = TfidfTransformer(sublinear_tf=True).fit_transform(X)")
+    call = "model.fit(weigh_counts(model, counts))"
+
+    def build(self, script: Script, chosen: Values) -> Any:
+        """Weigh the words as `twofold topics` does."""
+        model = super().build(script, chosen)
+        script.use("twofold.core.data.blocks", "as_blocks")
+        script.use("twofold.text.tfidf", "find_weighing")
+        script.use("twofold.analyses.topics.models", "weigh_counts")
+        script.do('model.idf_ = find_weighing(as_blocks(counts.astype(float)), None, "tfidf").idf')
+        return model
 
 
 class PLSAMethod(Topics):
     id, title, estimator = "plsa", "Probabilistic latent semantic analysis", "PLSA"
     objective = "mean negative log-likelihood of a word"
     compare = ("lda", "nmf")
-    counts = True
     settings = (
         control("n_components", "topics", default=8, min=2, max=40),
         control("tempering", min=0.1, max=1, step=0.05),

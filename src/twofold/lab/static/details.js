@@ -4,7 +4,7 @@ import * as api from './api.js';
 import {html} from './html.js';
 import {Icon} from './icons.js';
 import {rowsOf, Thumb} from './parts.js';
-import {data, dataId, fitOn, groupNames, names, selection, side, status} from './state.js';
+import {catalog, data, fitOn, names, run as inHandRun, selection, status} from './state.js';
 import {brief, clip, wordsOf} from './text.js';
 import {views} from './views/index.js';
 
@@ -17,9 +17,9 @@ function Rows({rows}) {
   useEffect(() => {
     let current = true;
     setError('');
-    rowsOf(dataId.value, at).then((a) => current && setAnswer(a), (e) => current && setError(e.message));
+    rowsOf(data.value.id, at).then((a) => current && setAnswer(a), (e) => current && setError(e.message));
     return () => { current = false; };
-  }, [rows, dataId.value]);
+  }, [rows, data.value.id]);
   if (error) return html`<p class="error" role="alert">${error}</p>`;
   if (!answer) return null;
   const {pictures} = answer;
@@ -42,13 +42,15 @@ function save(blob, name) {
 }
 
 /** Rows by name: the groups of the run, and over them the names given by hand. */
-function labeled(frame) {
+function labeled(run) {
+  const frame = run.frame.value;
+  const groupNames = run.groupNames.value;
   const rows = {};
   const own = new Set(names.value.flatMap((n) => Array.from(n.rows)));
   const {labels} = frame?.arrays ?? {};
   labels?.data.forEach((label, i) => {
     const row = frame.arrays.rows ? frame.arrays.rows.data[i] : i;
-    if (label !== 255 && !own.has(row)) (rows[groupNames.value[label] || `group ${label + 1}`] ??= []).push(row);
+    if (label !== 255 && !own.has(row)) (rows[groupNames[label] || `group ${label + 1}`] ??= []).push(row);
   });
   for (const n of names.value) rows[n.name] = [...(rows[n.name] ?? []), ...n.rows];
   return rows;
@@ -72,7 +74,7 @@ function Selection({run}) {
   const take = async (format) => {
     setError('');
     try {
-      save(...await api.download(`/api/jobs/${run.id}/labels`, {rows: labeled(run.frame.value), names: {}, format}));
+      save(...await api.download(`/api/jobs/${run.id}/labels`, {rows: labeled(run), names: {}, format}));
     } catch (e) {
       setError(e.message);
     }
@@ -100,16 +102,12 @@ function Selection({run}) {
   </section>`;
 }
 
-const FILES = {
-  model: ['Model', [['model', '.twofold']]], table: ['Table', [['table.csv', 'CSV'], ['table.parquet', 'Parquet']]],
-  figure: ['Figure', [['figure.svg', 'SVG'], ['figure.png', 'PNG']]], picture: ['Picture', [['picture.png', 'PNG']]],
-};
-
-function TakeAway({run, method}) {
+function TakeAway({run}) {
+  const {method} = run;
   const [code, setCode] = useState('');
   const [error, setError] = useState('');
   const [copied, setCopied] = useState(false);
-  const done = run.state.value?.status === 'done';
+  const {done} = run;
   useEffect(() => {
     setCode('');
     setError('');
@@ -128,13 +126,13 @@ function TakeAway({run, method}) {
       setError('The browser does not let the page copy: mark the text and copy it.');
     }
   };
-  const files = method.takes.map((t) => FILES[t]).filter(Boolean);
+  const files = catalog.value.downloads.filter((d) => method.takes.includes(d.id) && d.files.length);
   return html`<section class="block" aria-labelledby="take-title">
     <h2 id="take-title">Take away</h2>
-    ${!done && html`<p class="note">Ready when the run is done.</p>`}
-    ${done && html`<dl class="take">${files.map(([title, list]) => html`<div key=${title}><dt>${title}</dt><dd class="buttons">${list.map(([file, kind]) => html`<a key=${file}
+    ${!done && html`<p class="note">${run.live ? run.silence : 'This run has no result to take away.'}</p>`}
+    ${done && html`<dl class="take">${files.map(({title, files: list}) => html`<div key=${title}><dt>${title}</dt><dd class="buttons">${list.map(([file, kind]) => html`<a key=${file}
       class="button" href=${`/api/jobs/${run.id}/take/${file}`} download="" aria-label=${`${title}, ${kind}`}>${kind}</a>`)}</dd></div>`)}</dl>`}
-    ${done && code && html`<div class="code"><div class="code-head"><span>Python</span>
+    ${done && code && html`<div class="code" data-job=${run.id}><div class="code-head"><span>Python</span>
       <button class="link" onClick=${copy}><${Icon} name="copy" />${copied ? 'copied' : 'copy'}</button></div>
       <pre tabindex="0" aria-label="The Python that gives this run again">${code}</pre></div>`}
     ${error && html`<p class="error" role="alert">${error}</p>`}
@@ -142,16 +140,14 @@ function TakeAway({run, method}) {
 }
 
 export function Details() {
-  const owner = side.value;
-  const method = owner.method.value;
-  const run = owner.run.value;
-  const view = views[method?.view];
-  if (!run || !view) return null;
+  const run = inHandRun.value;
+  const view = views[run?.method.view];
+  if (!view) return null;
   const frame = run.frame.value;
   return html`<div class="scroll">
-    ${frame && view.Details && html`<section class="block"><${view.Details} key=${run.id} run=${run} owner=${owner} frame=${frame} /></section>`}
-    ${view.selectable && html`<${Selection} run=${run} />`}
+    ${frame && view.Details && html`<section class="block"><${view.Details} key=${run.key} run=${run} frame=${frame} /></section>`}
+    ${view.selectable && html`<${Selection} key=${run.data.id} run=${run} />`}
     ${frame?.meta.notes?.length > 0 && html`<section class="block"><h2>Notes</h2>${frame.meta.notes.map((n) => html`<p class="note" key=${n}>${n}</p>`)}</section>`}
-    <${TakeAway} key=${run.id} run=${run} method=${method} />
+    <${TakeAway} key=${run.key} run=${run} />
   </div>`;
 }

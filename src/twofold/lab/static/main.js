@@ -7,7 +7,8 @@ import {html} from './html.js';
 import {Icon} from './icons.js';
 import {choice, ink, theme} from './palette.js';
 import {Panel} from './panel.js';
-import {camera, catalog, comparing, data, inHand, left, online, open, shown, status, take, tool, trouble} from './state.js';
+import {camera, catalog, comparing, data, inHand, online, open, shown, status, story, take, tool, trouble} from './state.js';
+import {Start} from './start.js';
 import {onKey, Transport} from './transport.js';
 import {views} from './views/index.js';
 
@@ -17,8 +18,8 @@ function Header() {
   const spoken = {auto: 'as the system', light: 'light', dark: 'dark'};
   return html`<header class="head">
     <h1><span>twofold</span> lab</h1>
-    <p class="now">${left.method.value?.title}${comparing.value && html` <span class="soft">beside</span> ${shown.value[1].method.value?.title}`}
-      <span class="soft"> on </span>${data.value?.name}</p>
+    <p class="now">${data.value && html`${shown.value.map((one, i) => html`${i > 0 && html` <span class="soft">beside</span> `}${one.method.title}`)}
+      <span class="soft"> on </span>${data.value.name}`}</p>
     ${!online.value && html`<p class="error slim" role="alert">The lab does not answer; trying again.</p>`}
     <button class="round" onClick=${() => { choice.value = next; }} aria-label=${`Colors: ${spoken[choice.value]}; change to ${spoken[next]}`}
       title=${`Colors: ${spoken[choice.value]}`}><${Icon} name=${icon} /></button>
@@ -37,25 +38,23 @@ function Tools({view}) {
   </div>`;
 }
 
-function Stage({owner, index}) {
-  const method = owner.method.value;
-  const run = owner.run.value;
-  const view = views[method?.view];
-  if (!method || !view) return null;
-  const frame = run?.frame.value;
-  const state = run?.state.value;
-  const failed = state?.status === 'failed' ? state.message : '';
-  const title = method.title;
-  return html`<section class=${`stage ${comparing.value && inHand.value === index ? 'held' : ''}`} aria-label=${title}
+function Stage({run, index}) {
+  const {title} = run.method;
+  const view = views[run.method.view];
+  const frame = run.frame.value;
+  const state = run.state.value;
+  const failed = (state?.status === 'failed' && state.message) || run.error.value;
+  return html`<section class=${`stage ${comparing.value && inHand.value === index ? 'held' : ''}`} aria-label=${title} data-job=${run.id}
       onPointerDown=${() => { if (comparing.value) inHand.value = index; }}>
     <div class="stage-head">${comparing.value ? html`<h2>${title}</h2>` : html`<h2 class="unseen">${title}</h2>`}
       <p class="caption">${frame ? view.caption?.(frame) : ''}</p><${Tools} view=${view} /></div>
-    <div class="picture">
-      ${run && (frame || view.early) && html`<${view.Picture} key=${run.id} run=${run} owner=${owner} frame=${frame} />`}
-      ${!frame && !failed && !owner.error.value && !view.early && html`<p class="waiting">${state?.status === 'waiting' ? 'Waiting for a free process.' : 'Starting.'}</p>`}
-      ${(failed || owner.error.value || run?.error.value) && html`<p class="error over" role="alert">${failed || owner.error.value || run.error.value}</p>`}
+    <div class="picture" data-job=${frame?.job}>
+      ${(frame || view.early) && html`<${view.Picture} key=${run.key} run=${run} frame=${frame} />`}
+      ${!frame && !failed && !view.early && html`<p class="waiting">${state?.status === 'waiting' ? 'Waiting for a free process.' : 'Starting.'}</p>`}
+      ${failed && html`<p class="error over" role="alert">${failed}</p>`}
     </div>
-    ${run && html`<${Transport} run=${run} name=${title} /><${Curve} run=${run} name=${title} color=${index} />`}
+    ${index === 0 && story.value && html`<p class="told">${story.value.sentence}</p>`}
+    <${Transport} run=${run} name=${title} /><${Curve} run=${run} name=${title} color=${index} />
   </section>`;
 }
 
@@ -82,7 +81,7 @@ function App() {
   return html`<div class=${`lab ${comparing.value ? 'two' : ''}`}>
     <${Header} />
     <aside class="side" aria-label="Controls"><${Panel} /></aside>
-    <main class="stages">${shown.value.map((owner, i) => html`<${Stage} key=${i} owner=${owner} index=${i} />`)}</main>
+    <main class="stages">${shown.value.length ? shown.value.map((run, i) => html`<${Stage} key=${run.key} run=${run} index=${i} />`) : html`<${Start} />`}</main>
     <aside class="side details" aria-label="Details"><${Details} /></aside>
     <p class="unseen" role="status" aria-live="polite">${status.value}</p>
     ${dropping && html`<div class="drop" aria-hidden="true">Drop a table, ratings, text or a picture</div>`}

@@ -1,14 +1,10 @@
 // Colors of groups, in the order of twofold.plots, for a light and a dark page; and the maps from numbers to colors.
 import {computed, signal} from '@preact/signals';
 
-const LIGHT = ['#2f6fab', '#e07b39', '#3a9679', '#b5495b', '#7d5ba6', '#c9a227', '#4ea3c9', '#8a6d5a'];
 const DARK = ['#6fa8dc', '#f0985c', '#5fc2a2', '#e27d8d', '#ab8bd6', '#e2c15a', '#83cdec', '#c0a28e'];
 const NONE = {light: '#7b8794', dark: '#8794a1'};
 const RAMPS = {
-  light: {
-    diverging: ['#b5495b', '#f0c9c5', '#fafafa', '#bfd5ea', '#2f6fab'],
-    sequential: ['#eef3f8', '#9dbfdd', '#2f6fab', '#173b5e'],
-  },
+  light: {}, // told by the server, as twofold.plots has them
   dark: {
     diverging: ['#e27d8d', '#7a3b48', '#20262d', '#2f567c', '#6fa8dc'],
     sequential: ['#1c242c', '#2b5178', '#6fa8dc', '#e3f0fb'],
@@ -27,15 +23,21 @@ const hex = (c) => `#${c.map((x) => Math.round(x).toString(16).padStart(2, '0'))
 const blend = (a, b, t) => a.map((x, i) => x + (b[i] - x) * t);
 
 /** Twenty-four colors: the eight of the library, then the same paler, then deeper. */
-function build(name) {
-  const base = (name === 'dark' ? DARK : LIGHT).map(rgb);
+function build(name, colors) {
+  const base = colors.map(rgb);
   const [paler, deeper] = name === 'dark' ? [[255, 255, 255], [40, 48, 56]] : [[255, 255, 255], [20, 28, 36]];
   const all = [...base, ...base.map((c) => blend(c, paler, 0.42)), ...base.map((c) => blend(c, deeper, 0.4))];
   return {hex: all.map(hex), rgb: all, none: rgb(NONE[name]), flat: Float32Array.from(all.flat(), (x) => x / 255)};
 }
-const BUILT = {light: build('light'), dark: build('dark')};
+const built = signal({light: build('light', DARK), dark: build('dark', DARK)});
 
-export const palette = computed(() => BUILT[theme.value]);
+/** Takes the colors of the library: of groups, and from low to high. */
+export function setColors({groups, diverging, sequential}) {
+  RAMPS.light = {diverging, sequential};
+  built.value = {...built.value, light: build('light', groups)};
+}
+
+export const palette = computed(() => built.value[theme.value]);
 export const colorOf = (label) => (label === 255 ? NONE[theme.value] : palette.value.hex[label % 24]);
 
 const tables = {};

@@ -4,8 +4,8 @@ import {useEffect, useRef, useState} from 'preact/hooks';
 import {html} from './html.js';
 import {Icon} from './icons.js';
 import {
-  catalog, choose, compareWith, comparing, data, dataId, fits, help, inHand, jobs, left, refreshJobs, reopen, right,
-  side, sides, subset, take, trouble, useData,
+  catalog, choose, compareWith, comparing, data, fitOn, fits, help, inHand, jobs, reasonAgainst, refreshJobs, reopen, run,
+  runAgain, set, shown, take, trouble, useData,
 } from './state.js';
 import {capital, readNumber, wordsOf} from './text.js';
 
@@ -77,9 +77,8 @@ function BoolSetting({id, setting, value, onChange}) {
 }
 
 function Setting({owner, setting}) {
-  const value = owner.settings.value[setting.name] ?? setting.default;
-  const id = `${owner === right ? 'right' : 'left'}-${setting.name}`;
-  const props = {id, setting, value, onChange: (v) => owner.set(setting.name, v)};
+  const id = `${shown.value.indexOf(owner) ? 'right' : 'left'}-${setting.name}`;
+  const props = {id, setting, value: owner.valueOf(setting), onChange: (v) => set(owner, setting.name, v)};
   if (setting.type === 'int' || setting.type === 'float') return html`<${NumberSetting} ...${props} />`;
   if (setting.type === 'choice') return html`<${ChoiceSetting} ...${props} />`;
   if (setting.type === 'bool') return html`<${BoolSetting} ...${props} />`;
@@ -87,30 +86,35 @@ function Setting({owner, setting}) {
   return null;
 }
 
-function Settings() {
-  const owner = side.value;
-  const method = owner.method.value;
-  if (!method) return null;
-  const plain = method.settings.filter((s) => !s.advanced);
-  const more = method.settings.filter((s) => s.advanced);
-  return html`<div class="settings" key=${`${owner.key}${method.id}`}>
+function Settings({owner}) {
+  const plain = owner.method.settings.filter((s) => !s.advanced);
+  const more = owner.method.settings.filter((s) => s.advanced);
+  return html`<div class="settings" key=${`${inHand.value}${owner.method.id}`}>
     ${plain.map((s) => html`<${Setting} key=${s.name} owner=${owner} setting=${s} />`)}
     ${more.length > 0 && html`<details class="more"><summary>More settings</summary>
       ${more.map((s) => html`<${Setting} key=${s.name} owner=${owner} setting=${s} />`)}</details>`}
   </div>`;
 }
 
+const KINDS = {
+  table: 'Tables', ratings: 'Ratings', text: 'Text', picture: 'Pictures', pictures: 'Sets of pictures', none: 'Made by the method',
+};
+
+/** Groups of choices in the order of their first; `word` writes one. */
+const options = (groups, word) => Object.entries(groups).map(([label, all]) => html`<optgroup key=${label} label=${label}>
+  ${all.map((x) => html`<option key=${x.id} value=${x.id}>${word(x)}</option>`)}</optgroup>`);
+
 function DataChoice() {
   const input = useRef(null);
   const d = data.value;
-  const groups = Object.entries(Object.groupBy(catalog.value.data.filter((x) => x.kind !== 'none' || x.id === dataId.value), (x) => x.kind));
-  const titles = {table: 'Tables', ratings: 'Ratings', text: 'Text', picture: 'Pictures', pictures: 'Sets of pictures', signal: 'Signals', none: 'Made by the method'};
+  const able = catalog.value.data.filter((x) => x.start);
+  const [rows] = shown.value.map((r) => r.rows);
   return html`<section class="block" aria-labelledby="data-title">
     <h2 id="data-title">Data</h2>
     <div class="row">
-      <select aria-labelledby="data-title" aria-describedby="data-about" value=${dataId.value} onChange=${(e) => useData(e.currentTarget.value)}>
-        ${groups.map(([kind, all]) => html`<optgroup key=${kind} label=${titles[kind] ?? kind}>
-          ${all.map((x) => html`<option key=${x.id} value=${x.id}>${x.name}</option>`)}</optgroup>`)}
+      <select aria-labelledby="data-title" aria-describedby="data-about" value=${d?.id ?? ''} onChange=${(e) => useData(e.currentTarget.value)}>
+        ${!d && html`<option value="" disabled>choose data</option>`}
+        ${options(Object.groupBy(able, (x) => KINDS[x.kind] ?? x.kind), (x) => x.name)}
       </select>
       <button class="square" onClick=${() => input.current.click()} aria-label="Open a file of your own" title="Open a file of your own"><${Icon} name="file" /></button>
       <input ref=${input} type="file" class="unseen" tabindex="-1" aria-label="A file of your own"
@@ -118,76 +122,71 @@ function DataChoice() {
     </div>
     <p class="about" id="data-about">${d?.about}</p>
     ${trouble.value && html`<p class="error" role="alert">${trouble.value}</p>`}
-    ${subset.value && html`<p class="chip">On ${wordsOf(subset.value.length, 'selected row')}
-      <button onClick=${() => { subset.value = null; for (const s of sides) if (s.method.value) s.start(); }} aria-label="Use all rows again"><${Icon} name="cross" /></button></p>`}
+    ${rows && html`<p class="chip">On ${wordsOf(rows.length, 'selected row')}
+      <button onClick=${() => fitOn(null)} aria-label="Use all rows again"><${Icon} name="cross" /></button></p>`}
   </section>`;
 }
 
-function MethodChoice() {
-  const owner = side.value;
-  const groups = Object.entries(Object.groupBy(catalog.value.methods, (m) => m.family));
+function MethodChoice({owner}) {
+  const d = owner.data;
+  const able = catalog.value.methods.filter((m) => fits(m, d));
+  const unable = catalog.value.methods.filter((m) => !fits(m, d));
   return html`<section class="block" aria-labelledby="method-title">
     <h2 id="method-title">Method</h2>
     ${comparing.value && html`<div class="tabs" role="group" aria-label="Run in hand">
-      ${sides.map((s, i) => html`<button key=${i} aria-pressed=${inHand.value === i} onClick=${() => { inHand.value = i; }}>${i ? 'Right' : 'Left'}</button>`)}
+      ${['Left', 'Right'].map((word, i) => html`<button key=${i} aria-pressed=${inHand.value === i} onClick=${() => { inHand.value = i; }}>${word}</button>`)}
     </div>`}
-    <select aria-labelledby="method-title" aria-describedby="method-about" value=${owner.methodId.value} onChange=${(e) => choose(e.currentTarget.value)}>
-      ${groups.map(([family, all]) => html`<optgroup key=${family} label=${capital(family)}>
-        ${all.filter((m) => owner === left || fits(m, data.value.kind)).map((m) => html`<option key=${m.id} value=${m.id}>${m.title}</option>`)}</optgroup>`)}
+    <select aria-labelledby="method-title" aria-describedby="method-about" value=${owner.method.id} onChange=${(e) => choose(e.currentTarget.value)}>
+      ${options(Object.groupBy(able, (m) => capital(m.family)), (m) => m.title)}
+      <optgroup label="Not for this data">${unable.map((m) => html`<option key=${m.id} value=${m.id} disabled>${m.title}: ${d.name} ${reasonAgainst(m, d)}</option>`)}</optgroup>
     </select>
-    <p class="about" id="method-about">${owner.method.value?.about}</p>
+    <p class="about" id="method-about">${owner.method.about}</p>
   </section>`;
 }
 
 function Compare() {
-  const method = left.method.value;
-  const kind = data.value?.kind;
-  if (!method || !kind) return null;
-  const able = catalog.value.methods.filter((m) => fits(m, kind));
-  const first = able.filter((m) => method.compare?.includes(m.id) && m.id !== method.id);
-  const alike = able.filter((m) => !first.includes(m) && m.id !== method.id && m.view === method.view);
-  const rest = able.filter((m) => !first.includes(m) && !alike.includes(m) && m.id !== method.id);
-  const group = (label, list) => list.length > 0 && html`<optgroup label=${label}>
-    ${list.map((m) => html`<option key=${m.id} value=${m.id}>${m.title}</option>`)}</optgroup>`;
+  const [{method, data: d}, beside] = shown.value;
+  const able = catalog.value.methods.filter((m) => fits(m, d) && m.id !== method.id);
+  const place = (m) => (method.compare?.includes(m.id) ? 'Worth comparing' : m.view === method.view ? 'The same picture' : 'Others');
+  const groups = Object.groupBy([...able].sort((a, b) => (place(b) > place(a) ? 1 : -1)), place);
   return html`<section class="block" aria-labelledby="compare-title">
     <h2 id="compare-title">Beside it</h2>
-    <select aria-labelledby="compare-title" value=${right.methodId.value} onChange=${(e) => compareWith(e.currentTarget.value)}
+    <select aria-labelledby="compare-title" value=${beside?.method.id ?? ''} onChange=${(e) => compareWith(e.currentTarget.value)}
       ...${told('A second run on the same data: axes and selection are linked.')}>
       <option value="">nothing</option>
-      ${group('Worth comparing', first)}
-      ${group('The same picture', alike)}
       <option value=${method.id}>${method.title}, other settings</option>
-      ${group('Others', rest)}
+      ${options(groups, (m) => m.title)}
     </select>
   </section>`;
 }
 
 function Jobs() {
-  const list = jobs.value.filter((j) => catalog.value.methods.some((m) => m.id === j.method)).slice(-8).reverse();
+  const known = (list, id) => list.find((one) => one.id === id);
+  const list = jobs.value.filter((j) => known(catalog.value.methods, j.method) && known(catalog.value.data, j.data)).slice(-12).reverse();
   return html`<details class="more jobs" onToggle=${(e) => e.currentTarget.open && refreshJobs()}>
     <summary>Earlier runs</summary>
     ${list.length === 0 && html`<p class="note">None yet.</p>`}
-    <ul>${list.map((j) => html`<li key=${j.id}><button class="link" onClick=${() => reopen(j)}>
-      ${catalog.value.methods.find((m) => m.id === j.method).title}</button>
-      <span class="soft">${catalog.value.data.find((d) => d.id === j.data)?.name ?? j.data} · ${j.status}</span></li>`)}</ul>
+    <ul>${list.map((j) => html`<li key=${j.id}><button class="link" aria-current=${shown.value.some((r) => r.id === j.id)} onClick=${() => reopen(j)}>
+      ${known(catalog.value.methods, j.method).title}</button>
+      <span class="soft">${known(catalog.value.data, j.data).name} · ${j.status}</span></li>`)}</ul>
   </details>`;
 }
 
 export function Panel() {
   useEffect(() => { refreshJobs(); }, []);
-  const owner = side.value;
+  const owner = run.value;
   return html`<div class="panel">
     <div class="scroll">
       <${DataChoice} />
-      <${MethodChoice} />
+      ${owner && html`<${MethodChoice} owner=${owner} />
       <details class="fold" open=${wide.value}><summary>Settings</summary>
         <section class="block" aria-label="Settings">
-          <${Settings} />
-          <button class="primary" onClick=${() => owner.start()} disabled=${owner.starting.value}>Run again</button>
+          <${Settings} owner=${owner} />
+          <button class="primary" onClick=${() => runAgain(owner)}>Run again</button>
         </section>
         <${Compare} />
-        <${Jobs} />
-      </details>
+      </details>`}
+      <${Jobs} />
     </div>
     <p class="help" aria-hidden="true">${help.value || 'Every control explains itself here. Space pauses, arrows step.'}</p>
   </div>`;

@@ -4,7 +4,7 @@ import * as api from './api.js';
 import {drawGray} from './heat.js';
 import {html} from './html.js';
 import {colorOf} from './palette.js';
-import {data, dataId, groupNames, selection} from './state.js';
+import {data, selection} from './state.js';
 import {brief, clip, percent, readNumber} from './text.js';
 
 /** Small gray pictures (one after the other in `bytes`) as canvases. */
@@ -30,8 +30,9 @@ export async function rowsOf(id, at) {
 }
 
 /** Groups of a frame with their sizes; a name of one's own; a click selects the rows. */
-export function Groups({frame, labels = frame.arrays.labels ?? frame.arrays.colors, given, editable = false}) {
+export function Groups({run, frame, labels = frame.arrays.labels ?? frame.arrays.colors, given, editable = false}) {
   if (!labels) return null;
+  const {groupNames} = run;
   const counts = new Map();
   for (const label of labels.data) counts.set(label, (counts.get(label) ?? 0) + 1);
   if (counts.size === 1 && counts.has(255)) return null;
@@ -60,9 +61,9 @@ export function Tip({tip, says}) {
   const row = tip && !says ? tip.row : -1;
   useEffect(() => {
     setAnswer(null);
-    if (row < 0 || data.value?.kind === 'none') return undefined;
+    if (row < 0 || !data.value || data.value.kind === 'none') return undefined;
     let current = true;
-    const wait = setTimeout(() => rowsOf(dataId.value, [row]).then((a) => current && setAnswer(a), () => {}), 60);
+    const wait = setTimeout(() => rowsOf(data.value.id, [row]).then((a) => current && setAnswer(a), () => {}), 60);
     return () => { current = false; clearTimeout(wait); };
   }, [row]);
   if (!tip) return null;

@@ -4,15 +4,21 @@ import * as api from './api.js';
 
 const KEEP = 96 * 2 ** 20; // bytes of frames held by the page
 const LENGTH = 5000; // a finished run is played in at most so many milliseconds
-const LIVE = new Set(['waiting', 'running', 'paused']);
+
+let made = 0;
 
 export class Run {
-  constructor(id, state) {
-    this.id = id;
+  /** A choice of {data, method, settings, rows}; `state` is that of the server's job, where there is one already. */
+  constructor({data, method, settings = {}, rows = null}, state = null) {
+    Object.assign(this, {data, method, settings, rows});
+    this.key = `run-${made += 1}`;
+    this.job = signal(state?.id ?? '');
     this.state = signal(state);
     this.frame = signal(null);
     this.playing = signal(true);
     this.error = signal('');
+    this.groupNames = signal({}); // label → name
+    this.until = Infinity; // the frame at which it stops by itself
     this.pace = 160;
     this.cache = new Map();
     this.bytes = 0;
@@ -22,8 +28,32 @@ export class Run {
     this.closed = false;
   }
 
-  get live() { return LIVE.has(this.state.value?.status ?? 'waiting'); }
+  get id() { return this.job.value; }
+  get live() { return this.state.value?.live ?? !this.error.value; }
+  get done() { return this.state.value?.ready ?? false; } // there is something to take away
+  get answers() { return this.done && this.state.value.open; }
+  get silence() { return this.done ? 'Its process has ended: run it again to ask it.' : 'Ready when the run is done.'; }
   get kept() { return this.state.value?.kept ?? []; }
+
+  valueOf(setting) { return this.settings[setting.name] ?? setting.default; }
+
+  /** Asks the server for a job; a run that was left in the meantime leaves it again. */
+  async start() {
+    const settings = {};
+    for (const one of this.method.settings) {
+      const value = this.valueOf(one);
+      if (value !== null && value !== undefined) settings[one.name] = value;
+    }
+    const body = {data: this.data.id, method: this.method.id, settings};
+    if (this.rows) body.rows = Array.from(this.rows);
+    try {
+      const {id} = await api.post('/api/jobs', body);
+      this.job.value = id;
+      if (this.closed) api.post(`/api/jobs/${id}/cancel`).catch(() => {});
+    } catch (error) {
+      this.error.value = error.message;
+    }
+  }
 
   onState(state) {
     this.state.value = {...this.state.value, ...state}; // later states leave out what does not change
@@ -84,12 +114,14 @@ export class Run {
     const kept = this.kept;
     const at = this.frame.value?.index ?? -1;
     const ahead = kept.filter((i) => i > at);
-    if (!ahead.length) return;
+    if (at >= this.until) this.playing.value = false;
+    if (!ahead.length || at >= this.until) return;
     const pace = Math.min(220, Math.max(40, LENGTH / kept.length));
     const stride = Math.max(1, Math.round((ahead.length * 40) / LENGTH));
     this.pace = pace;
     this.timer = setTimeout(async () => {
-      if (this.playing.value) await this.show(ahead[Math.min(stride, ahead.length) - 1]);
+      const next = ahead[Math.min(stride, ahead.length) - 1];
+      if (this.playing.value) await this.show(next > this.until ? ahead.find((i) => i >= this.until) : next);
       this.timer = 0;
       this.tick();
     }, pace);
@@ -108,23 +140,24 @@ export class Run {
     const last = this.kept.at(-1);
     if (!this.live && this.frame.value && this.frame.value.index >= last) this.show(this.kept[0]);
     this.playing.value = true;
+    this.until = Infinity;
     if (this.state.value?.status === 'paused') this.control('resume');
     this.tick();
   }
 
-  pause() {
+  async pause() {
     this.playing.value = false;
-    if (this.state.value?.status === 'running') this.control('pause');
+    if (this.state.value?.status === 'running') await this.control('pause');
   }
 
   /** One sweep on: a frame that is there, or else a new one from the paused job. */
-  step(by) {
-    if (this.playing.value) this.pause();
+  async step(by) {
     const at = this.frame.value?.index ?? -1;
     const next = by > 0 ? this.kept.find((i) => i > at) : this.kept.findLast((i) => i < at);
+    await this.pause();
     if (next !== undefined) this.show(next);
-    else if (by > 0 && this.live) {
-      const before = this.state.value.frames;
+    else if (by > 0 && this.live && this.id) {
+      const before = this.state.value?.frames ?? 0;
       const stop = this.state.subscribe((state) => {
         if (state && state.frames > before) {
           queueMicrotask(() => stop());
@@ -140,11 +173,11 @@ export class Run {
     this.show(index);
   }
 
-  cancel() { this.control('cancel'); }
+  stop() { this.control('stop'); }
 
+  /** The page shows another run. The server ends a job that no page shows. */
   close() {
     this.closed = true;
     clearTimeout(this.timer);
-    if (this.live) api.post(`/api/jobs/${this.id}/cancel`).catch(() => {});
   }
 }

@@ -3,16 +3,14 @@ import {html} from './html.js';
 import {Icon} from './icons.js';
 import {shown} from './state.js';
 
-const LIVE = ['waiting', 'running', 'paused'];
-
 export function Transport({run, name}) {
   const state = run.state.value;
   const frame = run.frame.value;
   const kept = state?.kept ?? [];
   const at = Math.max(0, kept.findLastIndex((i) => i <= (frame?.index ?? 0)));
-  const live = !state || LIVE.includes(state.status);
+  const {live} = run;
   const playing = run.playing.value && (live || at < kept.length - 1);
-  const word = {waiting: 'waiting', running: 'running', paused: 'paused', done: 'done', failed: 'failed', cancelled: 'stopped'}[state?.status] ?? 'starting';
+  const word = state?.status ?? (run.error.value ? 'failed' : 'starting');
   return html`<div class="transport" role="group" aria-label=${`Playback of ${name}`}>
     <button class="round main" onClick=${() => (playing ? run.pause() : run.play())} aria-label=${playing ? 'Pause' : 'Play'}
       title=${`${playing ? 'Pause' : 'Play'} (space)`}><${Icon} name=${playing ? 'pause' : 'play'} /></button>
@@ -21,7 +19,7 @@ export function Transport({run, name}) {
     <input type="range" class="scrub" min="0" max=${Math.max(kept.length - 1, 0)} step="1" value=${at} disabled=${kept.length < 2}
       aria-label="Frame" aria-valuetext=${frame ? `sweep ${frame.sweep}` : 'none'} onInput=${(e) => run.seek(kept[+e.currentTarget.value])} />
     <output class="count">${frame ? `sweep ${frame.sweep}` : ''}<span class=${`word ${word}`}>${word}</span></output>
-    <button class="round" onClick=${() => run.cancel()} disabled=${!live} aria-label="Stop this run" title="Stop this run"><${Icon} name="stop" /></button>
+    <button class="round" onClick=${() => run.stop()} disabled=${!live} aria-label="Stop this run" title="Stop this run"><${Icon} name="stop" /></button>
   </div>`;
 }
 
@@ -31,7 +29,7 @@ const typing = (target) => target.closest?.('input:not([type=range]), select, te
 export function onKey(event) {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
   const button = event.target.closest?.('button, a, summary, input[type=range]');
-  const runs = shown.value.map((s) => s.run.value).filter(Boolean);
+  const runs = shown.value;
   if (!runs.length) return;
   const each = (action) => { runs.forEach(action); event.preventDefault(); };
   if (event.key === ' ' && !button) {

@@ -66,7 +66,7 @@ export function Reconstruct({run, frame}) {
   const [answer, setAnswer] = useState(null);
   const [error, setError] = useState('');
   const row = selection.value.length ? selection.value[0] : hovered.value >= 0 ? hovered.value : 0;
-  const done = run.state.value?.status === 'done';
+  const done = run.answers;
   const turn = useRef(0);
   useEffect(() => {
     if (!done) return undefined;
@@ -81,7 +81,7 @@ export function Reconstruct({run, frame}) {
     }, 50);
     return () => clearTimeout(wait);
   }, [row, k, done]);
-  if (!done) return html`<h2>One row again</h2><p class="note">Ready when the run is done.</p>`;
+  if (!done) return html`<h2>One row again</h2><p class="note">${run.silence}</p>`;
   return html`<h2>One row again</h2>
     ${most > 1 && html`<div class="field"><label for="axes-k"><span>Axes used</span><output>${k} of ${most}</output></label>
       <input id="axes-k" type="range" min="1" max=${most} step="1" value=${k} onInput=${(e) => setK(+e.currentTarget.value)} /></div>`}
@@ -118,7 +118,7 @@ function Dots({answer, columns}) {
 function Details({run, frame}) {
   const {ratio} = frame.arrays;
   return html`${ratio && html`<h2>Variance of each axis</h2><${Bars} values=${ratio.data} show=${percent} most=${8} label="Variance of each axis" />`}
-    ${frame.arrays.colors && html`<h2>Colors</h2>`}<${Groups} frame=${frame} labels=${frame.arrays.colors} given=${frame.meta.color_names ?? frame.meta.target_names} />
+    ${frame.arrays.colors && html`<h2>Colors</h2>`}<${Groups} run=${run} frame=${frame} labels=${frame.arrays.colors} given=${frame.meta.color_names ?? frame.meta.target_names} />
     <${Reconstruct} run=${run} frame=${frame} />`;
 }
 

@@ -40,7 +40,7 @@ function Picture({run, frame}) {
   const [at, setAt] = useState([0, 0]);
   const [shape, setShape] = useState(null);
   const [error, setError] = useState('');
-  const done = run.state.value?.status === 'done';
+  const done = run.answers;
   const walk = useWalk(run, (picture, now) => {
     const [h, w] = picture.shape.slice(-2);
     setShape([h, w]);
@@ -81,7 +81,7 @@ function Picture({run, frame}) {
     </div></div>`;
 }
 
-const Details = ({frame}) => html`<h2>Colors</h2><${Groups} frame=${frame} labels=${frame.arrays.colors} given=${frame.meta.color_names ?? frame.meta.target_names} />`;
+const Details = ({frame}) => html`<h2>Colors</h2><${Groups} run=${run} frame=${frame} labels=${frame.arrays.colors} given=${frame.meta.color_names ?? frame.meta.target_names} />`;
 
 const caption = ({arrays}) => wordsOf(arrays.points.shape[0], 'row');
 

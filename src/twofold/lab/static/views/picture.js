@@ -5,7 +5,7 @@ import * as api from '../api.js';
 import {Board} from '../board.js';
 import {pictureCanvas} from '../heat.js';
 import {html} from '../html.js';
-import {dataId} from '../state.js';
+import {set} from '../state.js';
 import {bytes, readNumber} from '../text.js';
 
 const divide = signal(0.5); // linked: the line stands at the same place in both runs
@@ -29,15 +29,15 @@ function runsOf(mask) {
   return runs;
 }
 
-function Picture({run, owner, frame}) {
+function Picture({run, frame}) {
   const [before, setBefore] = useState(null); // the data itself, until the first frame is there
   const [painted, setPainted] = useState(null);
   const [dragging, setDragging] = useState(false);
-  const paints = owner.method.value?.settings.find((s) => s.type === 'mask');
+  const paints = run.method.settings.find((s) => s.type === 'mask');
   useEffect(() => {
     if (!paints) return;
-    api.get(`/api/data/${encodeURIComponent(dataId.value)}`).then(({picture}) => picture && setBefore({shape: picture.shape, data: api.bytesOf(picture.data)}), () => {});
-  }, [dataId.value]);
+    api.get(`/api/data/${encodeURIComponent(run.data.id)}`).then(({picture}) => picture && setBefore({shape: picture.shape, data: api.bytesOf(picture.data)}), () => {});
+  }, [run.data.id]);
   const at = dragged.value?.run === run.id ? dragged.value : null;
   const a = at && frame ? {...frame.arrays, output: at.output} : frame?.arrays;
   const base = a?.input ?? before;
@@ -109,7 +109,7 @@ function Picture({run, owner, frame}) {
     if (kind === 'down') {
       event.currentTarget.setPointerCapture(event.pointerId);
       if (paints && !(near && !painted && a?.output && divide.value < 1)) {
-        const old = owner.settings.value[paints.name];
+        const old = run.settings[paints.name];
         const mask = painted ? painted.slice() : new Uint8Array(w * h);
         if (!painted && old?.width === w && old?.height === h) for (const [start, length] of old.runs) mask.fill(1, start, start + length);
         setPainted(paintAt(mask, x, y, box));
@@ -118,7 +118,7 @@ function Picture({run, owner, frame}) {
     } else if (kind === 'move' && dragging === 'paint') setPainted(paintAt(painted.slice(), x, y, box));
     else if (kind === 'move' && dragging === 'line') divide.value = Math.max(0, Math.min(1, (x - box.x) / box.w));
     else if (kind === 'up' && dragging) {
-      if (dragging === 'paint') owner.set(paints.name, {width: w, height: h, runs: runsOf(painted)});
+      if (dragging === 'paint') set(run, paints.name, {width: w, height: h, runs: runsOf(painted)});
       setDragging(false);
     }
   };
@@ -142,8 +142,7 @@ function facts(meta) {
 function Rate({run, setting}) {
   const [error, setError] = useState('');
   const waiting = useRef({busy: false, next: null});
-  const state = run.state.value;
-  const now = dragged.value?.run === run.id ? dragged.value.rate : state.settings[setting.name] ?? setting.default;
+  const now = dragged.value?.run === run.id ? dragged.value.rate : run.valueOf(setting);
   const low = Math.log(setting.min);
   const high = Math.log(setting.max);
   const go = async (rate) => {
@@ -170,19 +169,19 @@ function Rate({run, setting}) {
     ${error && html`<p class="error" role="alert">${error}</p>`}</div>`;
 }
 
-function Details({run, owner, frame}) {
-  const rate = owner.method.value?.settings.find((s) => s.name === 'rate');
+function Details({run, frame}) {
+  const rate = run.method.settings.find((s) => s.name === 'rate');
   const meta = dragged.value?.run === run.id ? dragged.value.meta : frame.meta;
-  const paints = owner.method.value?.settings.find((s) => s.type === 'mask');
+  const paints = run.method.settings.find((s) => s.type === 'mask');
   return html`<h2>Before and after</h2>
     <dl class="facts">${facts(meta).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
     <div class="field"><label for="divide"><span>Line between them</span></label>
       <input id="divide" type="range" min="0" max="1" step="0.01" value=${divide.value} onInput=${(e) => { divide.value = +e.currentTarget.value; }} /></div>
-    ${rate && run.state.value?.status === 'done' && html`<${Rate} run=${run} setting=${rate} />`}
+    ${rate && run.answers && html`<${Rate} run=${run} setting=${rate} />`}
     ${paints && html`<h2>The hole</h2><p class="note">${paints.about}</p>
       <div class="field"><label for="brush"><span>Brush</span><output>${brush.value} pixels</output></label>
       <input id="brush" type="range" min="2" max="40" step="1" value=${brush.value} onInput=${(e) => { brush.value = +e.currentTarget.value; }} /></div>
-      <button onClick=${() => owner.set(paints.name, null)} disabled=${!owner.settings.value[paints.name]}>Back to the hole it came with</button>`}`;
+      <button onClick=${() => set(run, paints.name, null)} disabled=${!run.settings[paints.name]}>Back to the hole it came with</button>`}`;
 }
 
 export default {Picture, Details, early: true, caption: ({meta}) => facts(meta).map(([n, v]) => `${n} ${v}`).join(', ')};

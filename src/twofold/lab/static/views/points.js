@@ -84,8 +84,8 @@ function Picture({run, frame}) {
     <${Tip} tip=${tip} /><//>`;
 }
 
-function Details({frame}) {
-  return html`<h2>Groups</h2>${frame.arrays.centers?.shape[0] === 0 ? html`<p class="note">None before the first sweep.</p>` : html`<${Groups} frame=${frame} editable=${true} />`}`;
+function Details({run, frame}) {
+  return html`<h2>Groups</h2>${frame.arrays.centers?.shape[0] === 0 ? html`<p class="note">None before the first sweep.</p>` : html`<${Groups} run=${run} frame=${frame} editable=${true} />`}`;
 }
 
 const caption = ({arrays}) => `${wordsOf(arrays.points.shape[0], 'point')} in ${wordsOf(arrays.centers?.shape[0] ?? 0, 'group')}`;

@@ -38,17 +38,12 @@ function Details({run, frame}) {
   const [mine, setMine] = useState({});
   const [lists, setLists] = useState(null);
   const [error, setError] = useState('');
-  const done = run.state.value?.status === 'done';
+  const done = run.answers;
   const {titles = []} = frame.meta;
   useEffect(() => {
     if (!text.trim()) { setFound([]); return undefined; }
-    const wait = setTimeout(() => {
-      api.ask(run.id, {question: 'search', text}).then(
-        (a) => { setFound((a.found ?? a.titles ?? a.lists ?? []).map((f) => f.title ?? f)); setError(''); },
-        () => setFound(titles.filter((t) => String(t).toLowerCase().includes(text.toLowerCase())).slice(0, 8)),
-      );
-    }, 120);
-    return () => clearTimeout(wait);
+    setFound(titles.filter((t) => String(t).toLowerCase().includes(text.toLowerCase())).slice(0, 8));
+    return undefined;
   }, [text]);
   useEffect(() => {
     if (!done || !Object.keys(mine).length) { setLists(null); return; }
@@ -64,7 +59,7 @@ function Details({run, frame}) {
     <ul class="rated">${offered.filter((t) => !(t in mine)).slice(0, 8).map((t) => html`<li key=${t}><span>${clip(String(t), 60)}</span><${Stars} title=${t} value=${0} onChange=${(n) => rate(t, n)} /></li>`)}</ul>
     ${Object.keys(mine).length > 0 && html`<h2>Your stars</h2><ul class="rated">${Object.entries(mine).map(([t, n]) => html`<li key=${t}><span>${clip(t, 60)}</span>
       <${Stars} title=${t} value=${n} onChange=${(m) => rate(t, m)} /><button class="bare" aria-label=${`Forget ${t}`} onClick=${() => drop(t)}><${Icon} name="cross" /></button></li>`)}</ul>`}
-    ${!done && Object.keys(mine).length > 0 && html`<p class="note">The answer comes when the run is done.</p>`}
+    ${!done && Object.keys(mine).length > 0 && html`<p class="note">${run.silence}</p>`}
     ${lists && html`<h2>Then perhaps</h2><ol class="likes">${lists.slice(0, 10).map((l) => html`<li key=${l.title}><span class="num">${readNumber(l.score)}</span><b>${l.title}</b>${l.why && html`<span class="soft">${l.why}</span>`}</li>`)}</ol>`}
     ${error && html`<p class="error" role="alert">${error}</p>`}`;
 }

@@ -73,7 +73,7 @@ function Details({run, frame}) {
   const [error, setError] = useState('');
   const {topics = []} = frame.meta;
   const topic = chosen.value < topics.length ? chosen.value : -1;
-  const done = run.state.value?.status === 'done';
+  const done = run.answers;
   useEffect(() => {
     setAnswer(null);
     if (topic < 0 || !done) return;
@@ -82,7 +82,7 @@ function Details({run, frame}) {
   if (topic < 0) return html`<h2>Documents</h2><p class="note">Choose a topic to read the documents behind it.</p>`;
   return html`<h2>Topic ${topic + 1}</h2>
     <p class="about">${topics[topic].map((w) => w.word).join(', ')}</p>
-    ${!done && html`<p class="note">The documents come when the run is done.</p>`}
+    ${!done && html`<p class="note">${run.silence}</p>`}
     ${error && html`<p class="error" role="alert">${error}</p>`}
     <ul class="documents">${answer?.documents.map((d, i) => html`<li key=${i}><b>${clip(d.name ?? `document ${i + 1}`, 60)}</b><span class="num">${percent(d.share)}</span><p>${clip(d.text, 260)}</p></li>`)}</ul>`;
 }

@@ -10,7 +10,7 @@ import {wordsOf} from '../text.js';
 import {placeWords} from '../words_on_map.js';
 
 const chosen = signal(''); // shared by two runs: the same word in both maps
-const near = signal([]);
+const near = signal({run: null, list: []}); // of the word, in one run
 
 const read = ({arrays}) => ({points: arrays.map.data, labels: null, range: rangeOf(arrays.map.data)});
 
@@ -20,7 +20,7 @@ function Picture({run, frame}) {
   const marked = new Map();
   const mark = (word, color) => { const i = words.indexOf(word); if (i >= 0) marked.set(i, color); };
   mark(chosen.value, colorOf(1));
-  near.value.slice(0, 10).forEach((n) => mark(n.word, colorOf(0)));
+  if (near.value.run === run) near.value.list.slice(0, 10).forEach((n) => mark(n.word, colorOf(0)));
   const over = (c, context) => placeWords(c, context, context.tween('map'), words, null, 130, marked);
   return html`<${PlotView} run=${run} read=${read} over=${over} ticks=${false} inset=${[16, 48, 16, 16]} selectable=${false} alpha=${0.3} size=${3}
     onClick=${(i) => { chosen.value = i < 0 ? '' : words[i]; }} onHover=${tipAt(setTip)}
@@ -35,7 +35,7 @@ function Details({run, frame}) {
   const [three, setThree] = useState({a: '', b: '', c: ''});
   const [answers, setAnswers] = useState(null);
   const [error, setError] = useState('');
-  const done = run.state.value?.status === 'done';
+  const done = run.answers;
   useEffect(() => {
     if (!text.trim()) { setFound([]); return undefined; }
     const here = words.filter((w) => w.startsWith(text.toLowerCase())).slice(0, 6);
@@ -46,9 +46,9 @@ function Details({run, frame}) {
     return () => clearTimeout(wait);
   }, [text]);
   useEffect(() => {
-    near.value = [];
+    near.value = {run, list: []};
     if (!done || !chosen.value) return;
-    api.ask(run.id, {question: 'neighbors', word: chosen.value}).then((a) => { near.value = a.neighbors; setError(''); }, (e) => setError(e.message));
+    api.ask(run.id, {question: 'neighbors', word: chosen.value}).then((a) => { if (near.value.run === run) near.value = {run, list: a.neighbors}; setError(''); }, (e) => setError(e.message));
   }, [chosen.value, done]);
   const solve = (event) => {
     event.preventDefault();
@@ -62,8 +62,8 @@ function Details({run, frame}) {
     ${text && html`<div class="buttons">${found.map((w) => html`<button key=${w} onClick=${() => pick(w)}>${w}</button>`)}</div>`}
     ${!chosen.value && !text && html`<div class="buttons">${words.filter((w) => w.length > 4).slice(0, 6).map((w) => html`<button key=${w} onClick=${() => pick(w)}>${w}</button>`)}</div>`}
     ${chosen.value && html`<p class="tally"><b>${chosen.value}</b> <button class="link" onClick=${() => { chosen.value = ''; }}>clear</button></p>`}
-    ${!done && chosen.value && html`<p class="note">Neighbors come when the run is done.</p>`}
-    ${near.value.length > 0 && html`<${Bars} values=${near.value.map((n) => n.similarity ?? n.score)} names=${near.value.map((n) => n.word)} show=${(v) => v.toFixed(2)} label=${`Words used like ${chosen.value}`} />`}
+    ${!done && chosen.value && html`<p class="note">${run.silence}</p>`}
+    ${near.value.run === run && near.value.list.length > 0 && html`<${Bars} values=${near.value.list.map((n) => n.score)} names=${near.value.list.map((n) => n.word)} show=${(v) => v.toFixed(2)} label=${`Words used like ${chosen.value}`} />`}
     <h2>Analogy</h2>
     <form class="analogy" onSubmit=${solve}>${field('a', 'row')}<span>is to</span>${field('b', 'rows')}<span>as</span>${field('c', 'column')}<span>is to</span>
       <button type="submit" disabled=${!done || !three.a || !three.b || !three.c}>what?</button></form>
