@@ -162,7 +162,7 @@ class Wanderer:
             self.page.evaluate("history.back()")
 
     def do_second_tab(self) -> None:
-        """What another tab does with the same address leaves this one's job alone."""
+        """Open the same address in another tab, which leaves this one's job alone."""
         ask = lambda job: self.lab.client.get(f"/api/jobs/{job}").json()  # noqa: E731
         jobs = [job for job in self.page.evaluate(SHOWN)["jobs"] if job and ask(job)["status"] != "cancelled"]
         tab = self.page.context.new_page()

@@ -222,7 +222,7 @@ class InpaintMethod(Pictures):
         MASK,
         control("max_iter", "sweeps", owner=DENOISE, default=4, min=1, max=50),
         ATOMS(about="Atoms of the dictionary.", default=128, advanced=True),
-        PATCH,
+        control("patch", "pixels across a patch", default=8, min=4, max=16, advanced=True),
         replace(SIDE, default=128),
         seed(DENOISE),
     )
