@@ -55,6 +55,10 @@ class _Quiet:
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None: ...
 
+    def __repr__(self) -> str:
+        plain = (f"{name}={value!r}" for name, value in vars(self).items() if isinstance(value, int | float | str))
+        return f"{type(self).__name__}({', '.join(plain)})"
+
 
 class EarlyStopping(_Quiet):
     """Stop when the score on held-out data has not risen for some sweeps, and keep the best sweep.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import polars as pl
@@ -10,7 +11,7 @@ import polars as pl
 COUNTED = ("folds",)  # whole numbers among the figures
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Selection:
     """The result of `select`.
 
@@ -42,6 +43,12 @@ class Selection:
         chosen = ", ".join(f"{name}={value}" for name, value in self.best_params.items())
         return f"{type(self.winner).__name__}({chosen}) by {self.criterion}: {self.why}"
 
+    def __repr__(self) -> str:
+        return f"{self}\n{self.table}"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(str(self))}</p>{self.table._repr_html_()}"
+
     def plot(self) -> Any:
         """Draw the criterion against the first parameter, one line for each setting of the others.
 
@@ -51,9 +58,9 @@ class Selection:
         -------
         matplotlib.figure.Figure
         """
-        from matplotlib.figure import Figure
+        from twofold.core.figure import ShownFigure
 
-        figure = Figure(layout="constrained")
+        figure = ShownFigure(layout="constrained")
         axes = figure.subplots()
         first = next(iter(self.best_params), "model")
         others = [name for name in ("model", *self.best_params) if name in self.table.columns and name != first]

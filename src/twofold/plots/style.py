@@ -20,6 +20,8 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import PercentFormatter
 
+from twofold.core.figure import ShownFigure
+
 INK, GREY, PALE = "#1f2933", "#7b8794", "#e4e7eb"
 # Also distinct in print and for people with red-green color blindness.
 COLORS = ("#2f6fab", "#e07b39", "#3a9679", "#b5495b", "#7d5ba6", "#c9a227", "#4ea3c9", "#8a6d5a")
@@ -76,7 +78,7 @@ def style() -> Iterator[None]:
 
 def new_figure(width: float, height: float) -> Figure:
     layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12, wspace=0.04, hspace=0.06)
-    figure = Figure(figsize=(width, height), layout=layout)
+    figure = ShownFigure(figsize=(width, height), layout=layout)
     FigureCanvasAgg(figure)
     return figure
 

@@ -289,7 +289,7 @@ def console(**options: Any) -> Console:
             for text, style, control in super().render(renderable, options):
                 yield Segment(text if control else printable(text), style, control)
 
-    return Plain(markup=False, highlight=False, **options)
+    return Plain(markup=False, highlight=False, force_jupyter=False, **options)  # it would display text by itself
 
 
 def rich_table(grid: Grid) -> RichTable:
