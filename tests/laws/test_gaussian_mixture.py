@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture as Reference
 from sklearn.preprocessing import scale
 
-from twofold import EarlyStopping, GaussianMixture, KMeans, Mixture, select
+from twofold import EarlyStopping, GaussianMixture, KMeans, Mixture
 from twofold.core.seeds import generator, seed_of
 
 KINDS = ["full", "tied", "diag", "spherical"]
@@ -181,14 +181,6 @@ def test_batches_approach_the_whole():
     first = GaussianMixture(3, random_state=0).fit(X[:200])
     assert whole.score(X) - model.score(X) < 0.02
     assert model.score(X) > first.score(X)
-
-
-def test_select_finds_the_planted_number():
-    rng = np.random.default_rng(0)
-    centers = np.array([[0, 0], [8, 0], [0, 8], [8, 8]])
-    X = centers[np.arange(600) % 4] + rng.normal(size=(600, 2))
-    found = select(GaussianMixture, X, random_state=0, n_components=range(1, 7))
-    assert found.best_params == {"n_components": 4} and found.criterion == "bic"
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -175,12 +175,6 @@ def test_criteria_count_the_free_parameters(component, free):
     assert model.bic(X) == pytest.approx(total + np.log(len(X)) * (3 * free + 2))
 
 
-def test_select_finds_the_planted_number():
-    X, _, _ = plant("bernoulli", 1500, d=20)
-    found = twofold.select(Mixture("bernoulli", n_init=2), X, random_state=0, n_components=range(1, 6))
-    assert found.best_params == {"n_components": 3}
-
-
 @pytest.mark.parametrize(
     "component, name",
     [

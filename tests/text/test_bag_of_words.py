@@ -351,14 +351,6 @@ def test_counting_keeps_to_its_budget_however_many_words_there_are(tmp_path):
     assert growth <= 32 and words == 2
 
 
-def test_a_model_fits_from_counts_on_disk_to_the_same_bits(corpus, tmp_path, small_blocks):
-    bag = BagOfWords(min_df=2)
-    X = bag.fit_transform(corpus)
-    path = bag.transform(corpus, to=tmp_path / "counts.csr")
-    here, there = LSA(5, random_state=0).fit(X), LSA(5, random_state=0).fit(path)
-    assert here.components_.tobytes() == there.components_.tobytes()
-
-
 def test_where_counts_may_be_written(tmp_path):
     bag = BagOfWords().fit(TEXTS)
     with pytest.raises(InputError, match="must end"):

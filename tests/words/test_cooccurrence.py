@@ -162,6 +162,7 @@ def test_a_damaged_file_is_refused_and_nothing_is_left(tmp_path, monkeypatch):
 # ---- memory ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.soak  # tests/text/test_bag_of_words.py holds it of counts of single words
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read from /proc")
 def test_counting_keeps_to_its_budget(tmp_path):
     generator = np.random.default_rng(0)

@@ -310,16 +310,6 @@ def test_threads_change_no_bit_of_many_queries(small_blocks):
     np.testing.assert_array_equal(found[0].words, found[1].words)
 
 
-@pytest.mark.parametrize("N", [150, 300])
-def test_gensim_counts_the_same_analogies(questions, N):
-    v, theirs = plant(), in_gensim(plant())
-    accuracy, sections = theirs.evaluate_word_analogies(str(questions), restrict_vocab=N)
-    score = v.evaluate_analogies(questions, N)
-    assert score.accuracy == accuracy
-    assert score.sections["correct"].to_list() == [len(s["correct"]) for s in sections[:-1]]
-    assert score.asked == sum(len(s["correct"]) + len(s["incorrect"]) for s in sections[:-1])
-
-
 def test_spellings_that_differ_by_case_are_one_word(tmp_path):
     W = np.array([[1, 0, 0], [1, 0.05, 0], [0, 1, 0], [0, 0, 1], [-0.9, 1, 1.05], [1.0, 0.02, 0.01]])
     v = WordVectors.of(["paris", "Paris", "france", "rome", "Italy", "PARIS"], W)

@@ -145,26 +145,11 @@ def test_parquet_types(tmp_path):
     assert blocks.source.columns == ["a", "b", "c"]
 
 
-def test_a_folder_of_parquet_files_is_one_table(tmp_path):
-    X = table(100, 3)
-    for i, part in enumerate(np.array_split(X, 3)):
-        pl.DataFrame(part).write_parquet(tmp_path / f"part{i}.parquet")
-    assert np.array_equal(together(as_blocks(tmp_path)), X)
-
-
 def test_rows_are_cut_like_the_blocks(small_blocks):
     blocks, w = as_blocks(table()), np.arange(500.0)
     assert np.array_equal(np.concatenate(blocks.rows(w)), w)
     assert [len(part) for part in blocks.rows(w)] == list(np.diff(blocks.bounds))
     assert list(blocks.rows(None)) == [None] * len(blocks)
-
-
-def test_a_file_cut_short_is_refused(tmp_path):
-    np.save(tmp_path / "x.npy", table())
-    whole = (tmp_path / "x.npy").read_bytes()
-    (tmp_path / "x.npy").write_bytes(whole[:-100])
-    with pytest.raises(InputError, match=r"x\.npy"):
-        together(as_blocks(tmp_path / "x.npy"))
 
 
 def test_pandas_frames_with_gaps_read_as_nan():

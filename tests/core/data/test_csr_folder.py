@@ -2,8 +2,6 @@
 
 import itertools
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -177,42 +175,6 @@ def test_a_missing_folder_and_a_foreign_note_are_refused(tmp_path):
     (tmp_path / "x.csr" / "meta.json").write_text(json.dumps({"format": "csc", "shape": [1, 1]}))
     with pytest.raises(InputError, match=r"meta\.json"):
         as_blocks(path)
-
-
-SCRIPT = """
-import sys
-import numpy as np
-import twofold
-
-def peak():  # of this program alone: getrusage would count the one that started it
-    with open("/proc/self/status") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) / 1024
-
-with twofold.config(threads=2, memory="32MB"):
-    for path in sys.argv[1:]:
-        before = peak()
-        twofold.LSA(3, weighting="log", svd_solver="randomized", tol=1e-2, random_state=0).fit(path)
-print(peak() - before)
-"""
-
-
-@pytest.mark.soak  # tests/core/engine/test_memory.py holds it of other formats
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_a_streamed_fit_keeps_to_its_budget(tmp_path):
-    rng = np.random.default_rng(0)
-    n, d, per = 20_000, 3_000, 40  # a row has 40 values: 0.5 kB
-
-    def rows():
-        indices = np.sort(rng.integers(0, d // per, (n, per)) + np.arange(0, d, d // per)).astype(np.int32)
-        data = rng.integers(1, 5, n * per).astype(np.int32)
-        return sparse.csr_array((data, indices.ravel(), np.arange(0, n * per + 1, per)), shape=(n, d))
-
-    write_csr(tmp_path / "small.csr", [rows()[:1000]])
-    write_csr(tmp_path / "big.csr", (rows() for _ in range(9)))  # 86 MB as float64
-    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "small.csr"), str(tmp_path / "big.csr")]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert float(done.stdout) <= 32
 
 
 def test_along_its_columns_a_table_larger_than_the_budget_is_refused(tmp_path):
