@@ -29,7 +29,7 @@ ANALYSES = (
     "reduce", "cluster", "complete", "recommend", "topics", "embed", "compress", "denoise", "inpaint", "sense", "train",
     "generate", "apply",
 )  # fmt: skip
-OTHERS = ("words", "inspect", "tour", "lab")
+OTHERS = ("words", "inspect", "tour", "lab", "serve")
 LOOK = "look"  # stands before the file where no verb does
 ABOUT = (
     "Find the hidden structure in tables, ratings, text, words, signals and images. Every verb works on your own file "

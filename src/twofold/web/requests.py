@@ -87,4 +87,4 @@ async def explain(request: Request, error: Exception) -> Response:
         fault = f"internal error, {type(error).__name__}: {error}. Set TWOFOLD_DEBUG=1 to see where."
         return refuse(500, " ".join(fault.split()))
     status: int = getattr(error, "status", 0) or getattr(error, "status_code", 500)
-    return refuse(status, str(getattr(error, "detail", error)))
+    return refuse(status, str(getattr(error, "detail", error)), {"retry-after": "1"} if status == 503 else None)

@@ -56,8 +56,8 @@ def test_what_is_asked_wrongly_is_said(rec):
         rec.recommend(user, items=["nothing"])
     with pytest.raises(InputError, match="Give a list of ids"):
         rec.recommend(user, exclude="12")
-    with pytest.raises(InputError, match="user 'nobody' is not among"):
-        rec.recommend([user, "nobody"])
+    with pytest.raises(InputError, match="user 'stranger' is not among"):
+        rec.recommend([user, "stranger"])
     assert rec.recommend([], n=3).is_empty()
 
 

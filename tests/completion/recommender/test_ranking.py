@@ -1,5 +1,7 @@
 """Which model makes the lists: chosen on what was held out, never worse than popularity, and asked for lists alone."""
 
+import time
+
 import numpy as np
 import polars as pl
 import pytest
@@ -9,6 +11,7 @@ from twofold import ALS, EASE, Biases, Popularity, Recommender, datasets, metric
 from twofold.completion.recommender._choose import TableCandidates
 from twofold.completion.recommender._lists import (
     DENSE_OPS_PER_SECOND,
+    Clock,
     Plan,
     Trial,
     choose_ranking,
@@ -16,7 +19,6 @@ from twofold.completion.recommender._lists import (
     count_ratings,
     limit_input_columns,
     measure_cells,
-    share_time,
     split_parts,
     value_cells,
 )
@@ -44,7 +46,7 @@ def alike(n=300, d=40, seed=0):
 
 
 def test_taste_is_found_where_there_is_some():
-    plan, said = choose_ranking(kinds(), True, 0.1, 30.0, 0)
+    plan, said = choose_ranking(kinds(), True, 0.1, Clock(None), 0)
     assert not isinstance(plan.model, Popularity)
     assert said["score"] > said["baseline_score"] + 6 * said["error"]
     assert said["score"] >= max(figure["score"] for name, figure in said["tried"].items() if "three times" not in name)
@@ -52,7 +54,7 @@ def test_taste_is_found_where_there_is_some():
 
 def test_without_taste_lists_are_not_worse_than_popularity():
     X = alike()
-    plan, said = choose_ranking(X, True, 0.1, 30.0, 0)
+    plan, said = choose_ranking(X, True, 0.1, Clock(None), 0)
     new = alike(seed=1)
     model = plan.model.fit(X)
     popular = Popularity().fit(X).popularity_
@@ -119,28 +121,40 @@ def test_ratings_are_worth_more_the_higher_they_are():
 
 def test_what_would_take_too_long_is_not_tried():
     X = kinds()
-    plan, said = choose_ranking(X, True, 0.1, 1e-9, 0)
+    plan, said = choose_ranking(X, True, 0.1, Clock(1e-9), 0)
     assert isinstance(plan.model, Popularity) and said["skipped"] == ["EASE", "ImplicitALS"]
     assert list(said["tried"]) == ["Popularity"]
-    wide = sparse.csr_array((np.ones(5, np.float32), (np.arange(5), np.arange(5))), shape=(5, 5_000))
+    cells = np.arange(400_000)
+    wide = sparse.csr_array((np.ones(len(cells), np.float32), (cells // 4, cells % 5_000)), shape=(100_000, 5_000))
     m = limit_input_columns(wide, 10**3 * 1e8)
     assert 500 <= m < 5_000 and count_ease(wide, m) <= 10**3 * 1e8 < count_ease(wide, m + 2)
-    assert limit_input_columns(wide, 30 * DENSE_OPS_PER_SECOND) == 5_000
+    assert limit_input_columns(wide, 30 * DENSE_OPS_PER_SECOND) == limit_input_columns(wide, np.inf) == 5_000
+    few = wide[:1_000]
+    assert limit_input_columns(few, np.inf) ** 2 <= 64 * few.nnz  # memory grows with cells, not with columns squared
+
+
+@pytest.mark.soak
+def test_the_time_is_that_of_the_clock():
+    rng = np.random.default_rng(0)
+    cells = rng.choice(2_000 * 1_500, 200_000, replace=False)
+    ratings = cells // 1_500, cells % 1_500, rng.integers(1, 6, len(cells)).astype(float)
+    Recommender(time=0.5).fit(ratings)  # what is compiled is compiled now
+    start = time.perf_counter()
+    Recommender(random_state=0, time=6.0).fit(ratings)
+    assert time.perf_counter() - start < 1.2 * 6.0
 
 
 def test_models_of_ratings_are_bound_by_the_time_as_well(rec):
     X = rec.ratings_
     candidates = TableCandidates(X, False, 0.1, 0, [])
-    fitted, said = candidates.choose_rating(1e-9)
+    fitted, said = candidates.choose_rating(Clock(1e-9))
     assert isinstance(fitted, Biases) and said["skipped"] == ["Neighborhood", "SVDPlusPlus"]
-    cost = count_ratings(X)
-    models, skipped = candidates.list_rating_models(
-        (cost.neighbors + cost.trial + 31 * cost.sweep) / DENSE_OPS_PER_SECOND
-    )
+    cost, clock = count_ratings(X), Clock(None)
+    clock.end = time.perf_counter() + 1e6
+    clock.rate = (cost.neighbors + cost.trial + 31 * cost.sweep) / 1e6
+    models, skipped = candidates.list_rating_models(clock)
     assert models["SVDPlusPlus"].max_iter == 15 and not skipped
-    lists, ratings = share_time(X, 30.0)
-    assert lists + cost.typical / DENSE_OPS_PER_SECOND == pytest.approx(30.0) and ratings == 15.0
-    assert share_time(X, 1e-9) == (5e-10, 5e-10)
+    assert 0 < clock.share(X).left <= 1.001 * clock.left / 2
 
 
 def test_where_everything_is_rated_lists_hold_what_would_be_rated_highest():

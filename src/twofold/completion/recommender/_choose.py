@@ -42,6 +42,7 @@ AS_GIVEN = "as they are"  # how a model sees cells that are not given other valu
 MIN_RATINGS = 100  # below which some held out would show nothing
 MIN_RELATIVE_GAIN = 0.002  # of the error, by which a model must be better than biases
 MAX_IDLE_SWEEPS = 6  # in which the error on held-out ratings must fall by MIN_GAIN
+TRIAL_SHARE = 0.45  # of the time of SVDPlusPlus, until its trial ends
 MIN_GAIN = 2e-4  # standard deviations of the ratings
 NEARLY_FULL = 0.5  # share of known cells from which on gaps carry no information
 STORED_FACTORS, STORED_SWEEPS = 32, 10  # of ImplicitALS on disk
@@ -74,19 +75,19 @@ class Candidates(ABC):
         """Figures of a model that was given, as a model of ratings and of lists; empty if nothing is held out."""
 
     @abstractmethod
-    def choose_rating(self, seconds: float) -> tuple[Any, dict[str, Any]]:
+    def choose_rating(self, clock: _lists.Clock) -> tuple[Any, dict[str, Any]]:
         """The fitted model of ratings, and a dict that describes the choice."""
 
     @abstractmethod
-    def choose_ranking(self, seconds: float) -> tuple[Any, str, dict[str, Any]]:
+    def choose_ranking(self, clock: _lists.Clock) -> tuple[Any, str, dict[str, Any]]:
         """The fitted model of lists, how it sees cells, and why it was chosen."""
 
-    def share_time(self, seconds: float) -> tuple[float, float]:
-        """Seconds for the models of lists and of ratings."""
-        return seconds, seconds
+    def share_time(self, clock: _lists.Clock) -> _lists.Clock:
+        """The time for the models of ratings; what they leave is for those of lists."""
+        return clock
 
 
-def choose_models(given_model: Any, candidates: Candidates, seconds: float) -> Chosen:
+def choose_models(given_model: Any, candidates: Candidates, seconds: float | None) -> Chosen:
     """The models of a recommender that was given one, or none."""
     if given_model is not None:
         model = candidates.fit(given_model)
@@ -95,15 +96,15 @@ def choose_models(given_model: Any, candidates: Candidates, seconds: float) -> C
         if lists and not candidates.implicit:
             return Chosen(model, None, AS_GIVEN, choice | ratings | {"ranking": choice | lists})
         return Chosen(model, None, AS_GIVEN, choice | lists)
+    clock = _lists.Clock(seconds)
     if candidates.implicit:
-        ranker, cells, ranking = candidates.choose_ranking(seconds)
+        ranker, cells, ranking = candidates.choose_ranking(clock)
         return Chosen(ranker, None, cells, ranking)
-    lists_time, ratings_time = candidates.share_time(seconds)
-    model, choice = candidates.choose_rating(ratings_time)
+    model, choice = candidates.choose_rating(candidates.share_time(clock))
     if candidates.nearly_full:
         why = "nearly everything has been rated, so lists hold what would be rated highest"
         return Chosen(model, None, AS_GIVEN, {**choice, "ranking": {"model": choice["model"], "why": why}})
-    ranker, cells, ranking = candidates.choose_ranking(lists_time)
+    ranker, cells, ranking = candidates.choose_ranking(clock)
     return Chosen(model, ranker, cells, {**choice, "ranking": ranking})
 
 
@@ -164,8 +165,8 @@ class TableCandidates(Candidates):
     def measure_given(self, model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         return {}, {}
 
-    def share_time(self, seconds: float) -> tuple[float, float]:
-        return _lists.share_time(self.X, seconds)
+    def share_time(self, clock: _lists.Clock) -> _lists.Clock:
+        return clock.share(self.X)
 
     def _explain_default(self, question: str) -> dict[str, str] | None:
         """Why no model can be chosen by what is held out; None if one can."""
@@ -174,33 +175,35 @@ class TableCandidates(Candidates):
         few = f"{self.X.nnz} ratings are too few to hold some out"
         return {"why": f"the default for {question}; {few if self.holdout else 'nothing was held out'}"}
 
-    def choose_ranking(self, seconds: float) -> tuple[Any, str, dict[str, Any]]:
+    def choose_ranking(self, clock: _lists.Clock) -> tuple[Any, str, dict[str, Any]]:
         figures: dict[str, Any] | None = self._explain_default("lists")
         if figures is None:
-            plan, figures = _lists.choose_ranking(self.X, self.implicit, self.holdout, seconds, self.seed)
+            plan, figures = _lists.choose_ranking(self.X, self.implicit, self.holdout, clock, self.seed)
         else:  # the ridge of an intercept finds its own way to popularity
-            size = _lists.limit_input_columns(self.X, seconds * _lists.DENSE_OPS_PER_SECOND)
+            size = _lists.limit_input_columns(self.X, clock.operations)
             plan = _lists.Plan(EASE(intercept=True, max_items=size) if size else Popularity())
         with quietly():
             fitted = clone(plan.model).fit(_lists.value_cells(self.X, plan.how, self.scale))
         return fitted, plan.how, {**describe_model(fitted), "cells": plan.how, **figures}
 
-    def choose_rating(self, seconds: float) -> tuple[Any, dict[str, Any]]:
-        models, skipped = self.list_rating_models(seconds)
+    def choose_rating(self, clock: _lists.Clock) -> tuple[Any, dict[str, Any]]:
+        models, skipped = self.list_rating_models(clock)
         figures: dict[str, Any] | None = self._explain_default("ratings")
         model = list(models.values())[-1]
         if figures is None:
             fold = split_cells(self.X, "random", self.holdout, None, self.seed)
-            model, figures = self._try_ratings(models, keep_stored(self.X, fold < 0), keep_stored(self.X, fold == 0))
+            model, figures = self._try_ratings(
+                models, clock, keep_stored(self.X, fold < 0), keep_stored(self.X, fold == 0)
+            )
             figures |= {"skipped": skipped} if skipped else {}
             figures["held_out"] = int((fold == 0).sum())
         with quietly():  # its sweeps were chosen here, or stop where the trial did
             fitted = self.fit(model)
         return fitted, {**describe_model(fitted), **figures}
 
-    def list_rating_models(self, seconds: float) -> tuple[dict[str, Any], list[str]]:
+    def list_rating_models(self, clock: _lists.Clock) -> tuple[dict[str, Any], list[str]]:
         """The models to try, by name, from the simplest on; and those for which there is not the time."""
-        cost, operations = _lists.count_ratings(self.X), seconds * _lists.DENSE_OPS_PER_SECOND
+        cost, operations = _lists.count_ratings(self.X), clock.operations
         best = SVDPlusPlus(random_state=self.seed)
         sweeps = cost.limit_sweeps(operations, best.max_iter)
         affordable = {"Biases": True, "Neighborhood": cost.neighbors <= operations, "SVDPlusPlus": sweeps > 0}
@@ -210,7 +213,7 @@ class TableCandidates(Candidates):
         return tried, [name for name in models if not affordable[name]]
 
     def _try_ratings(
-        self, models: dict[str, Any], train: sparse.csr_array, held: sparse.csr_array
+        self, models: dict[str, Any], clock: _lists.Clock, train: sparse.csr_array, held: sparse.csr_array
     ) -> tuple[Any, dict[str, Any]]:
         """The model to fit to everything, by the error on held-out ratings."""
         ends = train.data.min(), train.data.max()
@@ -218,9 +221,10 @@ class TableCandidates(Candidates):
         def score(model: Any) -> float:  # in the rows as they are, at a fraction of the cost of folding them in again
             return -float(np.sqrt(np.mean(find_squares(model, held, *ends))))
 
-        stop = EarlyStopping(patience=MAX_IDLE_SWEEPS, min_delta=MIN_GAIN * float(train.data.std()), score=score)
         reporting, squares, sweeps = select_reporting(self.callbacks), {}, {}
         for name, model in models.items():
+            gain = MIN_GAIN * float(train.data.std())  # the fit to everything takes as long as the trial
+            stop = _lists.StopInTime(clock.take(TRIAL_SHARE), patience=MAX_IDLE_SWEEPS, min_delta=gain, score=score)
             callbacks = (stop, *reporting) if name == "SVDPlusPlus" else reporting
             with quietly():
                 trial = clone(model).set_callbacks(*callbacks).fit(train)
@@ -275,7 +279,7 @@ class StoredCandidates(Candidates):
         part = _lists.Part(self.seen, self.scale, self.held, users[some] if len(users) > _lists.MAX_LISTS else users)
         return _lists.Trial([part], self._fit_quietly)
 
-    def choose_rating(self, seconds: float) -> tuple[Any, dict[str, Any]]:
+    def choose_rating(self, clock: _lists.Clock) -> tuple[Any, dict[str, Any]]:
         models = {"Biases": self.scale.baseline, "ALS": self._fit_quietly(ALS(random_state=self.seed, **ALS_STOPPING))}
         name, figures = "ALS", {"why": "the default for ratings; nothing was held out"}
         if self.held.nnz:
@@ -283,12 +287,12 @@ class StoredCandidates(Candidates):
             figures["held_out"] = self.held.nnz
         return models[name], {**describe_model(models[name]), **figures}
 
-    def choose_ranking(self, seconds: float) -> tuple[Any, str, dict[str, Any]]:
+    def choose_ranking(self, clock: _lists.Clock) -> tuple[Any, str, dict[str, Any]]:
         models: dict[str, Any] = {"Popularity": Popularity()}
         if self.scale.low >= 0:
             factors = min(STORED_FACTORS, *self.ratings.shape)
             models["ImplicitALS"] = ImplicitALS(factors, max_iter=STORED_SWEEPS, random_state=self.seed)
-        size = self._limit_input_columns(seconds * _lists.DENSE_OPS_PER_SECOND)
+        size = self._limit_input_columns(clock.operations)
         if size:
             models["EASE"] = EASE(max_items=size)
         if self.held.nnz:

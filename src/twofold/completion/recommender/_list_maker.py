@@ -85,14 +85,11 @@ class ListMaker:
 
     # ---- lists -----------------------------------------------------------------------------------------------
 
-    def list_users(self, users: Any, choice: Choice) -> pl.DataFrame:
-        """The lists of users by id: one user's frame, or one frame of many users."""
+    def list_users(self, users: Any, choice: Choice, by_place: bool = False) -> pl.DataFrame:
+        """The lists of users by id: one user's frame, or one frame of many; `by_place` calls these 0, 1, 2, ..."""
         rec, many = self.rec, is_many(users)
         given = list(users) if many else [users]
-        rows, features = places(rec.users_, given), rec.content_.get("user")
-        new = np.full(len(rows), -1)
-        if features is not None and (rows < 0).any():
-            new = np.where(rows < 0, find_ids(features["ids"], given), -1)
+        rows, new = self.find_users(given)
         unknown = np.flatnonzero((rows < 0) & (new < 0))
         if len(unknown):
             place(rec.users_, given[unknown[0]], "user")
@@ -104,14 +101,24 @@ class ListMaker:
             found.items[known], found.scores[known] = join_lists(ranked)
         with_features = np.flatnonzero(new >= 0)
         if len(with_features):
-            self._list_features(features["new"][new[with_features]], with_features, found, choice)
+            self._list_features(rec.content_["user"]["new"][new[with_features]], with_features, found, choice)
         who = np.repeat(np.arange(len(rows)), (found.items >= 0).sum(axis=1))
-        ids = None
-        if many:
-            values = [*rec.users_[rows[known]].tolist(), *(given[a] for a in with_features)]
-            order = np.argsort(np.append(known, with_features))
-            ids = as_series(np.array(values, dtype=rec.users_.dtype)[order])[who]
-        return self._as_frame(found, rows[who], ids)
+        column = pl.Series(who) if by_place else None
+        if many and not by_place:
+            ids = np.empty(len(rows), rec.users_.dtype)
+            ids[known] = rec.users_[rows[known]]
+            if len(with_features):
+                ids[with_features] = rec.content_["user"]["ids"][new[with_features]]
+            column = as_series(ids[who])
+        return self._as_frame(found, rows[who], column)
+
+    def find_users(self, users: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of users with ratings, and places of those known by features alone; -1 where there is none."""
+        rows, features = places(self.rec.users_, users), self.rec.content_.get("user")
+        new = np.full(len(rows), -1)
+        if features is not None and (rows < 0).any():
+            new = np.where(rows < 0, find_ids(features["ids"], users), -1)
+        return rows, new
 
     def list_new(self, ratings: Any, features: Any, choice: Choice) -> tuple[pl.DataFrame, list]:
         """The lists of users who are not in the data, from ratings or features, and the items that are unknown."""

@@ -5,13 +5,15 @@ which is the one to beat, EASE, plain or with an intercept, and ImplicitALS. The
 random: the 10 best of all items a user has not seen, by NDCG with every held-out item relevant. What a cell is worth to
 them is chosen, too: being there, or the more the higher its rating (the more often it happened).
 
-What it costs to try and to fit models is counted beforehand, in operations of dense algebra, of which an ordinary
-machine makes 5·10¹⁰ a second; one that looks up a cell takes as long as twenty. What does not fit into the time allowed
-is not tried. So a limit in seconds leads to the same choice on every machine.
+The time allowed is kept by the clock. What models cost is counted beforehand, in operations of dense algebra, of which
+this machine makes as many a second as a short trial shows; one that looks up a cell takes as long as twenty. What
+would not be ready in time is not tried, and is named in ``choice_["skipped"]``; without a limit the choice depends on
+the data alone.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from itertools import product
 from typing import Any, NamedTuple
@@ -26,6 +28,7 @@ from twofold.completion.popularity import Popularity
 from twofold.completion.recommender.splits import split_cells
 from twofold.completion.scorer import rank_items
 from twofold.completion.svd_plus_plus import MIN_CELLS_PER_LINE, TRIAL_SWEEPS
+from twofold.core.callbacks import EarlyStopping
 from twofold.core.data.known_cells import keep_stored
 from twofold.core.loop import quietly
 from twofold.metrics import ndcg_at_k
@@ -44,6 +47,8 @@ WEIGHTS_PER_CELL = 64  # of EASE; beyond, NDCG rises by less than .002
 FACTORS, SWEEPS = 128, 12  # of ImplicitALS
 LOOKUPS_PER_CELL, DENSE_OPS_PER_LINE = 370, 1300  # of a sweep of SVDPlusPlus; a line is a row or column
 TYPICAL_SWEEPS, MIN_SWEEPS = 40, 10  # of SVDPlusPlus
+TRIAL_SIZE = 512  # of a square matrix
+SAFETY = 2.0  # by which rating models may take longer than counted
 
 
 # ---- cost -----------------------------------------------------------------------------------------------------------
@@ -63,7 +68,7 @@ def limit_input_columns(X: Any, operations: float) -> int:
     """Input columns that EASE can afford; 0 if that is too few to be useful."""
     left = operations - DENSE_OPS_PER_LOOKUP * count_pairs(X)
     room = int((WEIGHTS_PER_CELL * X.nnz) ** 0.5)  # so that memory grows with cells and not with columns squared
-    m = min(int(max(left, 0.0) ** (1 / 3)), MAX_INPUT_COLUMNS, max(room, MIN_INPUT_COLUMNS), X.shape[1])
+    m = int(min(max(left, 0.0) ** (1 / 3), MAX_INPUT_COLUMNS, max(room, MIN_INPUT_COLUMNS), X.shape[1]))
     return m if m >= min(MIN_INPUT_COLUMNS, X.shape[1]) else 0
 
 
@@ -97,10 +102,54 @@ def count_ratings(X: sparse.csr_array) -> RatingCost:
     return RatingCost(2 * DENSE_OPS_PER_LOOKUP * count_pairs(X), trial, sweep)
 
 
-def share_time(X: sparse.csr_array, seconds: float) -> tuple[float, float]:
-    """Seconds for the list models and for the rating models, which get their typical time, at most half of all."""
-    ratings = min(count_ratings(X).typical / DENSE_OPS_PER_SECOND, seconds / 2)
-    return seconds - ratings, seconds / 2
+class Clock:
+    """The seconds that are left, and how many operations this machine makes in one."""
+
+    def __init__(self, seconds: float | None, rate: float | None = None):
+        self.end = np.inf if seconds is None else time.perf_counter() + seconds
+        self.rate = rate or (DENSE_OPS_PER_SECOND if seconds is None else measure_rate())
+
+    @property
+    def left(self) -> float:
+        """Seconds until the end."""
+        return max(self.end - time.perf_counter(), 0.0)
+
+    @property
+    def operations(self) -> float:
+        """Operations until the end."""
+        return self.left * self.rate
+
+    def take(self, share: float) -> Clock:
+        """The first part of the time that is left."""
+        return Clock(None if np.isinf(self.end) else share * self.left, self.rate)
+
+    def share(self, X: sparse.csr_array) -> Clock:
+        """The time for the rating models: what they typically need, at most half of all."""
+        if np.isinf(self.end):
+            return self
+        return self.take(min(count_ratings(X).typical * SAFETY / max(self.operations, 1.0), 0.5))
+
+
+def measure_rate() -> float:
+    """Operations of dense algebra that this machine makes in a second now, at most those of an ordinary one."""
+    A, took = np.ones((TRIAL_SIZE, TRIAL_SIZE), np.float32), np.inf
+    for _ in range(3):
+        start = time.perf_counter()
+        A @ A
+        took = min(took, time.perf_counter() - start)
+    return float(min(2 * TRIAL_SIZE**3 / took, DENSE_OPS_PER_SECOND))
+
+
+class StopInTime(EarlyStopping):
+    """End a fit with the sweep in which its time is up."""
+
+    def __init__(self, clock: Clock, **options: Any):
+        super().__init__(**options)
+        self.clock = clock
+
+    def on_fit_task_end(self, estimator: Any, context: Any, *, fitted_estimator: Any = None) -> bool:
+        stop = super().on_fit_task_end(estimator, context, fitted_estimator=fitted_estimator)
+        return stop or (context.parent is not None and self.clock.left <= 0)
 
 
 # ---- what a cell is worth ---------------------------------------------------------------------------------------
@@ -193,22 +242,28 @@ def split_parts(X: sparse.csr_array, implicit: bool, holdout: float, seed: int) 
 class Trial:
     """Plans compared on the same held-out cells; each one's NDCG, list by list."""
 
-    def __init__(self, parts: list[Part], fit: Callable[[Any], Any] | None = None):
+    def __init__(self, parts: list[Part], fit: Callable[[Any], Any] | None = None, clock: Clock | None = None):
         """`fit(model)` is for ratings that are not in memory."""
-        self.parts, self.fit = parts, fit
+        self.parts, self.fit, self.clock = parts, fit, clock or Clock(None)
+        self.took: dict[str, float] = {}  # seconds, by class of the model: the longest trial
         self.figures: dict[str, np.ndarray] = {}
         self.plans: dict[str, Plan] = {}  # those that may be taken
 
     def run(self, plan: Plan) -> float:
         """The mean NDCG@10 of a plan, which is kept with its model as the last split left it."""
-        found = []
+        found, start, kind = [], time.perf_counter(), type(plan.model).__name__
         for part in self.parts:
             with quietly():
                 cells = None if self.fit else value_cells(part.train, plan.how, part.scale)
                 model = self.fit(plan.model) if self.fit else plan.model.fit(cells)
             found.append(self.measure(model, part))
         self.figures[plan.name], self.plans[plan.name] = np.concatenate(found), plan
+        self.took[kind] = max(self.took.get(kind, 0.0), time.perf_counter() - start)
         return self.score(plan.name)
+
+    def has_time(self, kind: str) -> bool:
+        """Tell whether one more trial like those before it, and the fit to everything, are ready in time."""
+        return self.took.get(kind, 0.0) * (1 + 1.5 / len(self.parts)) <= self.clock.left
 
     def measure(self, model: Any, part: Part) -> np.ndarray:
         """The NDCG@10 of the lists of one split."""
@@ -262,11 +317,13 @@ def try_ease(trial: Trial, m: int, implicit: bool) -> None:
     def attempt(intercept: bool, view: str, more: int) -> float:
         plan = Plan(EASE(max_items=m, intercept=intercept, reg=more * reg * worth[view]), view)
         larger = plan._replace(note="three times the ridge")
+        if not trial.has_time("EASE"):
+            return -np.inf
         if more == 1:
             return trial.run(plan)
         score = trial.run(larger)
-        if not trial.better(larger.name, plan.name):  # the ridge that was found was found on more than these lists
-            del trial.plans[larger.name]
+        if plan.name in trial.figures and not trial.better(larger.name, plan.name):
+            del trial.plans[larger.name]  # the ridge that was found was found on more than these lists
         return score
 
     if count_ease(part.train, m) < QUICK_OPS:
@@ -283,25 +340,25 @@ def try_ease(trial: Trial, m: int, implicit: bool) -> None:
         attempt(intercept, "seen", 3)
 
 
-def choose_ranking(X: sparse.csr_array, implicit: bool, holdout: float, seconds: float, seed: int) -> tuple[Plan, dict]:
+def choose_ranking(X: sparse.csr_array, implicit: bool, holdout: float, clock: Clock, seed: int) -> tuple[Plan, dict]:
     """The plan to fit to everything, and what was tried."""
-    trial = Trial(split_parts(X, implicit, holdout, seed))
+    trial = Trial(split_parts(X, implicit, holdout, seed), clock=clock)
     trial.run(Plan(Popularity()))
-    left, skipped = seconds * DENSE_OPS_PER_SECOND / 2, []  # the other half is for the last fit
+    left, skipped = clock.operations / 2, []  # the other half is for the last fit
     factors = len(trial.parts) * count_factors(X)
     quick = factors <= left / 4
-    left -= factors * quick
+    left -= factors if quick else 0.0
     m = limit_input_columns(X, left / (EASE_FITS * len(trial.parts)))
     if m:
         try_ease(trial, m, implicit)
     else:
         skipped.append("EASE")
-    if quick:
+    if quick and factors <= clock.operations / 2 and trial.has_time("EASE"):
         trial.run(Plan(ImplicitALS(min(FACTORS, *X.shape), max_iter=SWEEPS, random_state=seed)))
     else:
         skipped.append("ImplicitALS")
     plan, figures = trial.choose()
     if isinstance(plan.model, EASE):
-        size = max(m, limit_input_columns(X, seconds * DENSE_OPS_PER_SECOND / 2))
+        size = max(m, limit_input_columns(X, clock.operations / 2))
         plan.model.set_params(max_items=size, reg=float(plan.model.reg_))
     return plan, figures | ({"skipped": skipped} if skipped else {})

@@ -79,10 +79,10 @@ class Recommender(Model):
     holdout : float, default=0.1
         With ``model=None``, the share of the ratings that decides between models and when to stop; all ratings are used
         in the end. 0 leaves that out and takes less than half the time.
-    time : float, default=30.0
-        Seconds that the choice and the fit of both models may take. They are counted in operations of an ordinary
-        machine (5·10¹⁰ a second), so that the choice depends on the data alone; what would take longer is not tried,
-        or with fewer input items, or fewer sweeps.
+    time : float or None, default=30.0
+        Seconds that the choice and the fit of both models may take, by the clock. What would take longer is not tried,
+        or with fewer input items, or fewer sweeps. Where the limit is felt, a slower machine may choose another model;
+        None means no limit, so that the choice depends on the data alone.
     random_state : int, RandomState, Generator or None, default=None
         Seeds the default model and every split.
 
@@ -149,7 +149,7 @@ class Recommender(Model):
         "duplicates": [StrOptions({"mean", "last"})],
         "clip": ["boolean"],
         "holdout": [Interval(Real, 0, 0.9, closed="both")],
-        "time": [Interval(Real, 0, None, closed="neither")],
+        "time": [None, Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state", np.random.Generator],
     }
 
@@ -163,7 +163,7 @@ class Recommender(Model):
         duplicates: str = "mean",
         clip: bool = True,
         holdout: float = 0.1,
-        time: float = 30.0,
+        time: float | None = 30.0,
         random_state: Seed = None,
     ):
         self.model = model
@@ -237,7 +237,7 @@ class Recommender(Model):
         return self._choose(cells, TableCandidates(cells.X, cells.implicit, self.holdout, seed, callbacks))
 
     def _choose(self, cells: RatingsTable, candidates: Candidates) -> Any:
-        model, self.ranker_, self.cells_, self.choice_ = choose_models(self.model, candidates, float(self.time))
+        model, self.ranker_, self.cells_, self.choice_ = choose_models(self.model, candidates, self.time)
         return self._keep(cells, model, candidates.scale)
 
     @property

@@ -1,0 +1,1 @@
+"""Fitted models as a service over HTTP: `twofold serve model.twofold`."""
