@@ -53,7 +53,7 @@ def _vae(k: int, X: np.ndarray, **options: Any) -> VAE:
 # --- the game -----------------------------------------------------------------------------------------------
 
 
-def play(rate: float, steps: int, in_turn: bool = False, curvature: float = 0.0) -> np.ndarray:
+def _play(rate: float, steps: int, in_turn: bool = False, curvature: float = 0.0) -> np.ndarray:
     """Positions (steps + 1, 2) of two players of min_a max_b  ab + γ/2 (a² − b²), from (1, 0)."""
     path = np.zeros((steps + 1, 2))
     path[0] = 1, 0
@@ -65,13 +65,13 @@ def play(rate: float, steps: int, in_turn: bool = False, curvature: float = 0.0)
 
 def generators_circles() -> Figure:
     """Gradient descent and ascent on a saddle: at once, in turn, averaged, and with curvature."""
-    at_once, in_turn = play(0.1, 250), play(0.1, 250, in_turn=True)
+    at_once, in_turn = _play(0.1, 250), _play(0.1, 250, in_turn=True)
     mean = np.cumsum(at_once, axis=0) / np.arange(1, len(at_once) + 1)[:, None]
     paths = {
         "both at once": at_once,
         "in turn": in_turn,
         "mean of the first": mean,
-        "with curvature": play(0.1, 250, curvature=0.3),
+        "with curvature": _play(0.1, 250, curvature=0.3),
     }
     with style():
         figure = new_figure(11, 3)

@@ -6,6 +6,7 @@ themselves.
 
 from __future__ import annotations
 
+import ast
 import doctest
 import inspect
 import re
@@ -138,3 +139,32 @@ def test_a_wish_is_granted_by_a_call_that_is_run_or_said_to_be_open(section: str
         answer = wish.partition("**: ")[2] or wish.partition("): ")[2]
         names = {name for call in re.findall(r"`(.*?)`", answer) for name in re.findall(r"\w+", call)}
         assert names & set(re.findall(r"\w+", code)) or "not yet" in answer, wish
+
+
+# --- what `make docs` needs ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "docs" / "learn").glob("figures*.py")), ids=lambda path: path.stem)
+def test_a_figure_takes_no_argument(script: Path) -> None:
+    """`make docs` calls every function that has no underscore; each figure that a chapter shows is one of them."""
+    functions = [
+        node for node in ast.parse(script.read_text(encoding="utf-8")).body if isinstance(node, ast.FunctionDef)
+    ]
+    for function in functions:
+        arguments = function.args
+        if not function.name.startswith("_"):
+            assert len(arguments.args) == len(arguments.defaults) and not arguments.kwonlyargs, function.name
+
+
+def test_every_figure_of_a_chapter_is_drawn() -> None:
+    scripts = (ROOT / "docs" / "learn").glob("figures*.py")
+    drawn = {name for script in scripts for name in re.findall(r"^def ([a-z]\w*)\(", script.read_text("utf-8"), re.M)}
+    pages = [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "learn").glob("*.md")]
+    shown = {name for page in pages for name in re.findall(r"_build/figures/(\w+)\.svg", page.read_text("utf-8"))}
+    assert shown <= drawn
+
+
+def test_links_to_the_gallery_lead_to_its_pages() -> None:
+    pages = [page.read_text("utf-8") for page in (ROOT / "docs").rglob("*.md") if "_build" not in page.parts]
+    for family, name in re.findall(r"gallery/auto/(\w+)/(plot_\w+)[>.]", "".join(pages)):
+        assert (ROOT / "docs" / "gallery" / family / f"{name}.py").exists(), name
