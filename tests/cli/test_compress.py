@@ -55,6 +55,15 @@ def test_formats_that_everyone_reads_have_the_same_size(twofold, ask, photo):
         assert quality(pixels, read_image(data).pixels) == pytest.approx(row["psnr"]) and row["psnr"] > 20
 
 
+def test_formats_refuse_what_they_cannot_hold_before_the_work(twofold, photo):
+    photo(color=False, dtype=np.uint16)
+    refused = twofold("compress", "photo.png", "-o", "small.jpg")
+    assert refused.exit_code == 2 and "16 bits" in refused.stderr and not Path("small.jpg").exists()
+    photo(alpha=np.arange(48 * 40, dtype=np.uint8).reshape(48, 40))
+    refused = twofold("compress", "photo.png", "-o", "small.jpeg")
+    assert refused.exit_code == 2 and "transparency" in refused.stderr
+
+
 def test_jpeg_2000_turns_colors_as_others_do(ask, folder):
     ramp = np.add.outer(np.arange(96.0), 2 * np.arange(128.0)) / 2
     gray = ramp + 20 * np.random.default_rng(0).normal(size=ramp.shape)  # what all three colors share

@@ -110,3 +110,10 @@ def test_patches_laid_back_make_the_picture(shape, size, monkeypatch):
         np.testing.assert_array_equal(some, patches.take_patches_at(image, size, first + np.arange(len(some))))
         total[rows.start : rows.stop + size - 1] += patches.sum_patches(some, size, shape[1])
     np.testing.assert_allclose(total, image * patches.count_patches(shape, size))
+
+
+@pytest.mark.parametrize("sigma", [0.02, 0.2, 2.0])
+def test_noise_far_below_the_edges_goes_too(sigma):
+    clean = 250.0 * (np.add.outer(np.arange(64), np.arange(64)) % 16 > 7)  # covariances of very different directions
+    noisy = (clean + noise(sigma, clean.shape)).astype(np.float32)
+    assert np.std(denoise_image(noisy, sigma) - clean) < 0.5 * sigma

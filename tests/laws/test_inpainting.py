@@ -73,8 +73,9 @@ def test_a_large_hole_in_a_slope_is_closed():
     image = np.add.outer(np.arange(50.0), 2 * np.arange(60.0))
     missing = np.zeros(image.shape, bool)
     missing[10:38, 15:45] = True
-    out = inpaint_image(image, missing, **QUICK)
+    out = inpaint_image(image, missing, method="dictionary", **QUICK)
     assert error(out, image, missing) < 0.1 * np.std(image[missing])
+    assert error(inpaint_image(image, missing, **QUICK), image, missing) < 0.4 * np.std(image[missing])
 
 
 def test_a_surface_keeps_what_is_flat_or_tilted():
@@ -97,3 +98,28 @@ def test_a_surface_keeps_what_is_flat_or_tilted():
 def test_what_cannot_be_is_refused(image, mask, message):
     with pytest.raises(InputError, match=message):
         inpaint_image(image, mask)
+
+
+def test_a_pattern_goes_on_through_a_wide_hole():
+    rows, columns = np.mgrid[:96, :96]
+    tiles = 100 + 60.0 * ((rows // 6 + columns // 6) % 2) + 20 * (rows % 6 == 0)
+    hole = np.zeros(tiles.shape, bool)
+    hole[30:60, 34:62] = True
+    filled = inpaint_image(np.where(hole, 0, tiles), hole, random_state=0)
+    smooth = inpaint_image(np.where(hole, 0, tiles), hole, method="dictionary", max_iter=0)
+    np.testing.assert_array_equal(filled[~hole], tiles[~hole])
+    assert np.std((filled - tiles)[hole]) < 0.2 * np.std((smooth - tiles)[hole])
+    colors = np.dstack([tiles, tiles / 2, 200 - tiles / 2])
+    again = inpaint_image(np.where(hole[..., None], 0, colors), hole, random_state=0)
+    assert np.std((again - colors)[hole]) < 0.2 * np.std((smooth - tiles)[hole])
+    with pytest.raises(InputError, match="dictionary"):
+        inpaint_image(tiles, hole, method="magic")
+
+
+@pytest.mark.parametrize("side", [7, 12, 25])
+def test_holes_too_large_for_their_image_are_filled_all_the_same(side):
+    image = np.add.outer(np.arange(side), 2.0 * np.arange(side))
+    hole = np.ones(image.shape, bool)
+    hole[0] = hole[:, 0] = False
+    filled = inpaint_image(image, hole, random_state=0)
+    assert np.isfinite(filled).all() and filled.max() <= image[~hole].max() + 1e-9

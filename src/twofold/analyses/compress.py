@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 from PIL import Image, features
 
-from twofold.analyses.common.analysis import OneFile, Reading, Seed, analysis
+from twofold.analyses.common.analysis import OneFile, Reading, Seed, analysis, list_planned_files
 from twofold.analyses.common.answer import DRAWN, Answer, Grid
 from twofold.analyses.common.images import ComparedAnswer, ImageAnswer, decibels, split_alpha, with_alpha
 from twofold.analyses.common.signals import SignalAnswer, as_image_or_signals, check_planned, is_signal
@@ -47,6 +47,18 @@ SIGNAL_METHODS = {"lapped": "lapped cosines", "wavelet": "wavelets"}
 NAMES = IMAGE_METHODS | SIGNAL_METHODS | STANDARDS | {"gzip": "gzip, without loss"}
 PACKED = (".tfi", ".tfs")
 UNITS = {"": 1, "k": 1000, "m": 1_000_000, "ki": 1024, "mi": 1024**2}
+
+
+def check_standards(image: Picture) -> None:
+    """Refuse, before anything is computed, a format that cannot hold this image in any number of bytes."""
+    for path in list_planned_files():
+        ending = path.suffix.lower().replace(".jpeg", ".jpg")
+        lacks = "16 bits" if image.peak > 255 and ending in STANDARDS and ending != ".jp2" else ""
+        lacks = lacks or ("transparency" if image.transparent and ending == ".jpg" else "")
+        if ending in STANDARDS and not features.check(CODECS[ending]):
+            raise InputError(f"{path}: Pillow has no codec for {STANDARDS[ending]} here. Use .tfi, .png or another.")
+        if lacks:
+            raise InputError(f"{path}: {STANDARDS[ending]} cannot hold {lacks}, which the image has. Use .tfi or .jp2.")
 
 
 def make_standard_file(ending: str, pixels: np.ndarray, size: int) -> bytes | None:
@@ -380,6 +392,8 @@ def compress(
         from twofold.signals import compression
 
     notes = before.notes
+    if isinstance(before, Picture):
+        check_standards(before)
     if isinstance(before, Recording):
         if before.table is not None and len(before.names) > 1:
             raise InputError(

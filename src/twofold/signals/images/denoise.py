@@ -48,6 +48,7 @@ MAX_TRAINING_PATCHES = 65_536
 MAX_DRAWN_PATCHES = 4 * MAX_TRAINING_PATCHES  # of which those that are nothing but noise are left out
 MIN_NOISE = 1e-5  # of the range of values: the image stays as it is below
 MIN_NOISE_FLOAT32 = 1e-3  # of the range of values: below, squares in single precision are too rough
+MIN_NOISE_FLOAT32_GROUPS = 1e-2  # the same for covariances, which are inverted
 ROUNDING_FACTOR = 1.01  # of the allowed square of a residual
 
 
@@ -185,11 +186,11 @@ def _is_noisy(channel: np.ndarray, sigma: float) -> bool:
     return low < high and sigma > MIN_NOISE * (high - low)
 
 
-def _set_noise_to_one(channel: np.ndarray, sigma: float) -> tuple[np.ndarray, float]:
+def _set_noise_to_one(channel: np.ndarray, sigma: float, least: float = MIN_NOISE_FLOAT32) -> tuple[np.ndarray, float]:
     """The channel in units of its noise, whatever its own were, in place if it can be; and what was subtracted."""
     low, high = _find_range(channel)
     middle = low + (high - low) / 2
-    Y = channel.astype(channel.dtype if sigma > MIN_NOISE_FLOAT32 * (high - low) else np.float64, copy=False)
+    Y = channel.astype(channel.dtype if sigma > least * (high - low) else np.float64, copy=False)
     Y -= middle
     Y /= sigma
     return Y, middle
@@ -201,7 +202,7 @@ def _denoise_groups(channels: list[np.ndarray], noises: list[float], size: int) 
     if not noisy:
         return
     dtype, guide = channels[0].dtype, None if noisy[0] == 0 else channels[0]
-    ready = [_set_noise_to_one(channels[i], noises[i]) for i in noisy]
+    ready = [_set_noise_to_one(channels[i], noises[i], MIN_NOISE_FLOAT32_GROUPS) for i in noisy]
     Y = np.stack([channel for channel, _ in ready])
     middles = [middle for _, middle in ready]
     ready.clear()  # to save memory

@@ -6,6 +6,7 @@
 First  K-SVD of patches with holes, from cosines, gives D
 then   patches that show enough are coded by what is seen; elsewhere a smooth surface is laid
 then   all patches with holes are coded as they are now, with smaller and smaller errors: from the border inwards
+last   holes wider than a patch are filled with patches from elsewhere in the image (`exemplars.py`)
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from twofold.core.progress import part, report_share_to
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed
 from twofold.signals.images.channels import check_image, join_channels, split_channels
+from twofold.signals.images.exemplars import fill_from_elsewhere, find_wide, find_window
 from twofold.signals.images.patches import (
     check_patches,
     count_places,
@@ -34,6 +36,7 @@ from twofold.signals.images.patches import (
 )
 from twofold.signals.pursuits import Coding, encode_rows, prepare_coding
 
+PATCH = 8
 MIN_SEEN, MIN_SEEN_OF_QUARTER = 1 / 3, 1 / 4  # of a patch that is coded by its known pixels alone
 MAX_TRAINING_PATCHES = 20_000
 MIN_PATCHES_PER_ATOM = 4  # with fewer the atoms stay cosines
@@ -48,15 +51,18 @@ def inpaint_image(
     image: Any,
     mask: Any,
     *,
-    patch: int = 8,
+    method: str | None = None,
+    patch: int = PATCH,
     n_atoms: int = 256,
     max_iter: int = 10,
     random_state: Seed = None,
     progress: Callable[[float], Any] | None = None,
 ) -> np.ndarray:
-    """Fill the missing pixels of an image with a dictionary learned from the others.
+    """Fill the missing pixels of an image with a dictionary learned from the others, or with patches from elsewhere.
 
-    A patch, without its mean, is a few atoms, found by orthogonal matching pursuit on what is seen of it: atoms are cut
+    Holes wider than a patch are filled with known patches, found from coarse to fine copies of the image: each patch
+    over a hole looks for the nearest known one, and a pixel is the mean of what those over it say. For other holes a
+    patch, without its mean, is a few atoms, found by orthogonal matching pursuit on what is seen of it: atoms are cut
     to the seen pixels and compared by their length there. The fillings of overlapping patches are averaged.
 
     Parameters
@@ -66,7 +72,12 @@ def inpaint_image(
         What it holds where pixels are missing does not matter.
     mask : bool array of shape (h, w)
         True where a pixel is missing.
-    patch, n_atoms, max_iter, random_state, progress
+    method : {"dictionary", "exemplars"}, optional
+        Fill every hole in one way. None means patches from elsewhere for wide holes, a dictionary for others.
+    patch : int, default=8
+        Patches of the dictionary are patch x patch pixels; smaller if the image is.
+    n_atoms : int, default=256
+    max_iter, random_state, progress
         As in :func:`denoise_image`.
 
     Returns
@@ -77,13 +88,15 @@ def inpaint_image(
     Notes
     -----
     Atoms are learned from patches of which a third is known, and a quarter of each quarter; where these are too few,
-    as with 80 % of the pixels missing at random, the atoms stay cosines, and linear interpolation may do better. Holes
-    larger than a patch are filled by a smooth surface, and texture grows into them by a few pixels only.
+    as with 80 % of the pixels missing at random, the atoms stay cosines, and linear interpolation may do better. With
+    ``method="dictionary"``, holes larger than a patch are filled by a smooth surface, and texture grows into them by a
+    few pixels only: nearer in the mean square, but blurred.
 
     References
     ----------
     Mairal, Elad & Sapiro (2008), *IEEE Trans. Image Processing* 17, 53-69. Guleryuz (2006), *IEEE Trans. Image
-    Processing* 15, 539-554.
+    Processing* 15, 539-554. Wexler, Shechtman & Irani (2007), *IEEE Trans. Pattern Analysis* 29, 463-476. Newson and
+    others (2014), *SIAM Journal on Imaging Sciences* 7, 1993-2019.
 
     Examples
     --------
@@ -95,6 +108,8 @@ def inpaint_image(
     >>> bool(np.abs(filled - image).max() < 0.2), bool((filled == image)[~missing].all())
     (True, True)
     """
+    if method not in (None, "dictionary", "exemplars"):
+        raise InputError(f'method="{method}": choose "dictionary" or "exemplars".')
     check_patches(patch, n_atoms, max_iter)
     given = np.array(image)
     missing = _check_mask(mask, given)
@@ -105,13 +120,40 @@ def inpaint_image(
         return given
     channels, seed = split_channels(given), seed_of(random_state)
     job = _Job(missing, min(int(patch), *given.shape[:2]), int(n_atoms), int(max_iter))
+    wide = find_wide(missing, int(patch)) if method is None else missing & (method == "exemplars")
+    share = 0.8 if wide.any() else 1.0
     with report_share_to(progress):
         for i in range(len(channels)):
-            with part(i, i + 1, len(channels)):
-                channels[i] = _fill_channel(channels[i], job, generator(seed, i))
+            with part(share * i, share * (i + 1), len(channels)):
+                if (wide == missing).all():  # a first guess, which patches from elsewhere replace
+                    channels[i] = _fill_smoothly(channels[i], missing)
+                else:
+                    channels[i] = _fill_channel(channels[i], job, generator(seed, i))
+        if wide.any():
+            with part(share, 1):
+                channels = _fill_wide(channels, wide, generator(seed, len(channels)))
     out = join_channels(channels, given)
     out[~missing] = given[~missing]
     return out
+
+
+def _fill_smoothly(channel: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """The channel with a smooth surface in its holes."""
+    known = channel[~missing]
+    low, spread = known.min(), known.max() - known.min()
+    return fit_surface((channel - low) / spread, missing) * spread + low if spread else np.where(missing, low, channel)
+
+
+def _fill_wide(channels: list[np.ndarray], wide: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
+    """The channels, which have a first guess everywhere, with patches from elsewhere in wide holes."""
+    window = find_window(wide)
+    missing = wide[window]
+    X = np.stack([channel[window] for channel in channels], axis=2)
+    low, spread = X[..., 0].min(), np.ptp(X[..., 0])
+    found = fill_from_elsewhere((X - low) / (spread or 1), missing, rng)
+    for channel, plane in zip(channels, [] if found is None else np.moveaxis(found, 2, 0), strict=found is not None):
+        channel[window][missing] = plane[missing] * (spread or 1) + low
+    return channels
 
 
 class _Job(NamedTuple):
