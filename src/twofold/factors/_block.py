@@ -135,7 +135,7 @@ def fill_holes(
     X = X - shift
     holes = np.isnan(X) if W is None else np.isnan(X) | (W == 0)
     if holes.any():
-        X[holes] = np.broadcast_to(loss.hole, X.shape)[holes]
+        np.copyto(X, loss.hole, where=holes)
         W = (~holes).astype(X.dtype) if W is None else W * ~holes
     return X, None if W is None else W.astype(X.dtype, copy=False)
 
