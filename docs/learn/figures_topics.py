@@ -143,7 +143,7 @@ def topics_perplexity() -> Figure:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     own = model(k, random_state=0).fit(train)
-                fitted.append(np.exp(-own.score(train)))
+                fitted.append(np.exp(-own.fit_log_likelihood(train)))
                 smooth = own.components_ * train.sum() / k + 0.01  # so that no word is impossible
                 held.append(perplexity(smooth, test, alpha=getattr(own, "doc_topic_prior_", None)))
             name = "pLSA" if model is PLSA else "LDA"

@@ -5,8 +5,9 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from twofold import NMF, analyses, load
+from twofold import NMF, PLSA, LatentDirichletAllocation, analyses, load
 from twofold.analyses.topics.models import MODELS, fit, mixtures_of_texts, weigh_counts
+from twofold.analyses.topics.number import Trial, choose_trial, judge_words
 from twofold.core.checks import InputError
 
 GARDEN = "rose tulip soil seed compost hedge bulb lawn petal root prune bloom"
@@ -68,11 +69,11 @@ def test_models_without_words_and_other_faults_are_refused(texts):
 def test_nmf_sees_documents_of_length_one_and_repeated_words_by_their_logarithm():
     X = sparse.csr_array(np.array([[1.0, 1, 0, 0], [3, 1, 0, 0], [0, 0, 5, 5], [0, 1, 1, 2]]))
     model = fit("nmf", X, 2, 0)
-    assert model.beta_loss == "kullback-leibler"
     seen = weigh_counts(model, X).toarray()
     np.testing.assert_allclose((seen**2).sum(axis=1), 1)
     idf = model.idf_
     np.testing.assert_allclose(seen[1, 0] / seen[1, 1], 2 * idf[0] / idf[1])  # log(1 + 3) is twice log(1 + 1)
+    np.testing.assert_allclose(idf, np.log([5 / 3, 5 / 4, 5 / 3, 5 / 3]).clip(np.log(2)))  # of 4 documents, 2 or 3
 
 
 @pytest.mark.parametrize("method, name", [("nmf", "topic"), ("nmf", "topic_1"), ("lsa", "direction_1")])
@@ -81,3 +82,63 @@ def test_a_column_named_like_a_figure_is_said_to_be_given(texts, method, name):
     table = analyses.topics(frame, method=method, n_topics=3).table
     assert name in table.columns and table.columns[0] == f"{name} (given)"
     assert table[f"{name} (given)"].equals(frame[name])
+
+
+def test_a_mixed_folder_is_said_to_be_mixed_and_can_be_taken_apart(texts):
+    glue = ["der", "die", "und", "zu", "im", "ist", "es", "nicht", "für", "war", "auf", "mit", "als", "sind", "eine"]
+    rng = np.random.default_rng(1)
+    german = [" ".join(f"{rng.choice(glue)} {word}" for word in rng.choice(WERKSTATT, 5)) + "." for _ in range(60)]
+    answer = analyses.topics([*texts, *german], 4)
+    note = next(note for note in answer.notes if "languages" in note)
+    assert "English" in note and "German" in note and "language" in note
+    shown = {word for c in range(4) for word in answer.top(c)}
+    assert not shown & {*GLUE, *glue}
+    alone = analyses.topics([*texts, *german], 2, language="German", stem=True)
+    assert alone.counts.shape[0] == 60 and set(alone.vocabulary) <= set(WERKSTATT)
+    with pytest.raises(InputError, match="no documents in Finnish"):
+        analyses.topics(texts, language="fi")
+
+
+WERKSTATT = "hammer zange schraube nagel säge bohrer leim holz feile hobel werkbank meißel".split()  # noqa: SIM905
+
+
+@pytest.mark.parametrize("make", [LatentDirichletAllocation, PLSA, NMF])
+def test_topics_are_merged_and_split_by_hand(make):
+    rng = np.random.default_rng(0)
+    planted = np.repeat(np.eye(4), 5, axis=1) / 5
+    X = np.array([rng.multinomial(60, p @ planted) for p in rng.dirichlet([0.2] * 4, size=150)], dtype=float)
+    model = make(4, random_state=0).fit(X)
+    merged = model.merge([1, 3])
+    share = merged.components_ / merged.components_.sum(axis=1, keepdims=True)
+    assert (share > 0.05).sum(axis=1).tolist() == [5, 10, 5]  # the words of both
+    np.testing.assert_allclose(model.merge([1, 3], weight=[1, 1, 1, 0]).components_[1], model.components_[1], atol=1e-9)
+    again = merged.split(1, X)
+    share = again.components_ / again.components_.sum(axis=1, keepdims=True)
+    assert (share > 0.05).sum(axis=1).tolist() == [5, 5, 5, 5]
+    assert again.transform(X).shape == (150, 4)
+    for bad in ([0], [0, 4], [-1, 0]):
+        with pytest.raises(InputError, match="no group"):
+            model.merge(bad)
+    with pytest.raises(InputError, match="two groups"):
+        model.merge([0, 1], [1, 2])
+
+
+def test_a_topic_with_half_of_its_words_in_another_repeats_it():
+    X = sparse.csr_array(np.ones((4, 8)))
+    assert judge_words(np.array([[0, 1, 2, 3], [2, 3, 4, 5]]), X)[1] == 0.5
+    assert judge_words(np.array([[0, 1, 2, 3], [3, 4, 5, 6]]), X)[1] == 1.0
+
+
+def test_the_more_coherent_method_answers_with_most_topics_of_equal_clarity():
+    trials = [Trial("nmf", 8, 0.30, 0.5, 9.0), Trial("nmf", 12, 0.20, 1.0, 9.0), Trial("nmf", 18, 0.195, 1.0, 9.0)]
+    assert choose_trial([*trials, Trial("lda", 8, 0.29, 1.0, 1.0)]).k == 18
+    assert choose_trial([*trials, Trial("lda", 8, 0.31, 1.0, 1.0)]).method == "lda"
+
+
+def test_titles_have_phrases_and_every_topic_has_its_bar(texts):
+    rng = np.random.default_rng(2)
+    trade = [f"the {' and '.join(rng.choice(['tea', 'silk', 'port', 'ship'], 9))} of hong kong" for _ in range(30)]
+    answer = analyses.topics([*texts, *trade], 30)
+    assert any("hong kong" in answer.name_topic(c, 8) for c in range(answer.k))
+    written = [text.get_text() for ax in answer.plot().axes for text in ax.texts]
+    assert all(any(text.startswith(f"{c + 1}  ") for text in written) for c in range(answer.k))

@@ -204,7 +204,7 @@ def test_fold_in_is_a_fixed_point():
     shares = (counts + fitted.doc_topic_prior_) / (counts + fitted.doc_topic_prior_).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(U, shares, atol=1e-4)
     p = U @ fitted.components_
-    assert fitted.score(X) == pytest.approx((X.toarray() * np.log(p)).sum() / X.sum())
+    assert fitted.fit_log_likelihood(X) == pytest.approx((X.toarray() * np.log(p)).sum() / X.sum())
 
 
 # --- the evidence: log ∫ p(x | θ) Dirichlet(θ | α) dθ ---------------------------------------------------------------
@@ -284,7 +284,7 @@ def test_the_objective_falls_and_is_the_likelihood():
     fitted = model("scvb0", doc_topic_prior=0.1).fit(X)
     objective = np.array(fitted.history_["objective"])
     assert fitted.converged_ and objective[-1] < objective[0] and np.all(np.diff(objective) < 1e-3)
-    assert -fitted.score(X) == pytest.approx(objective[-1], rel=0.01)
+    assert -fitted.fit_log_likelihood(X) == pytest.approx(objective[-1], rel=0.01)
 
 
 @sampling

@@ -35,7 +35,7 @@ def test_equals_brute_force_on_a_tiny_corpus():
     start = 0.5 * Z + 0.5 / 9
     loglik, topics = brute_force(X, start, 4000)
     model = PLSA(2, init=start, tol=1e-13, max_iter=4000).fit(X)
-    assert model.score(X) == pytest.approx(loglik, rel=1e-7)
+    assert model.fit_log_likelihood(X) == pytest.approx(loglik, rel=1e-7)
     np.testing.assert_allclose(model.components_, topics, atol=1e-3)
 
 
@@ -85,13 +85,13 @@ def test_nmf_with_kl_reaches_the_same_likelihood(solver):
     share = X / X.sum(axis=1, keepdims=True)
     entropy = (X * np.log(np.where(X > 0, share, 1))).sum()
     loglik = entropy - nmf.reconstruction_err_**2 / 2
-    assert ours.score(X) * X.sum() == pytest.approx(loglik, rel=1e-6)
+    assert ours.fit_log_likelihood(X) * X.sum() == pytest.approx(loglik, rel=1e-6)
 
 
 def test_planted_topics_are_found():
     X, U, Z = corpus(600, 50, 4, tokens=200)
     found = [PLSA(4, random_state=seed).fit(X) for seed in range(3)]
-    best = max(found, key=lambda model: model.score(X))
+    best = max(found, key=lambda model: model.fit_log_likelihood(X))
     cost = np.abs(best.components_[:, None] - Z[None]).sum(axis=2) / 2
     mine, theirs = linear_sum_assignment(cost)
     assert cost[mine, theirs].max() < 0.12
@@ -127,14 +127,14 @@ def test_words_never_seen_are_ignored():
     other[:, 5] = 100
     np.testing.assert_array_equal(model.components_[:, 5], 0)
     np.testing.assert_allclose(model.transform(other), model.transform(X))
-    assert model.score(other) == pytest.approx(model.score(X))
+    assert model.fit_log_likelihood(other) == pytest.approx(model.fit_log_likelihood(X))
 
 
 def test_tempering_flattens():
     X = corpus()[0]
     sharp, flat = (PLSA(4, tempering=b, random_state=0).fit(X) for b in (1.0, 0.6))
     assert flat.transform(X).max(axis=1).mean() < sharp.transform(X).max(axis=1).mean()
-    assert flat.score(X) < sharp.score(X)
+    assert flat.fit_log_likelihood(X) < sharp.fit_log_likelihood(X)
 
 
 def test_refusals():

@@ -110,7 +110,7 @@ def test_lines_curves_and_products_are_drawn_as_given() -> None:
     xs, ys = np.array([0.0, 1.0]), np.array([0.5, 2.0])
     ax = words.products_figure({"t": (xs, ys, np.ones(2))}, "x", "y").axes[0]
     np.testing.assert_array_equal(ax.collections[0].get_offsets(), np.column_stack([xs, ys]))
-    perplexity, coherence = topics.choice_figure([2, 4, 8], [30, 20, 21], [0.1, 0.3, 0.2], 4).axes
+    perplexity, coherence = topics.choice_figure([2, 4, 8], [30, 20, 21], {"LDA": [0.1, 0.3, 0.2]}, 4).axes
     assert any(list(line.get_xdata()) == [4, 4] for line in perplexity.lines)
     np.testing.assert_array_equal(perplexity.lines[0].get_ydata(), [30, 20, 21])
     np.testing.assert_array_equal(coherence.lines[0].get_ydata(), [0.1, 0.3, 0.2])

@@ -295,7 +295,7 @@ def test_what_is_no_document_is_refused(given_, words):
     [
         ({"min_df": 3}, "min_df=3"),
         ({"min_df": 2, "max_df": 1}, "no word can have both"),
-        ({"stop_words": "german"}, "neither"),
+        ({"stop_words": "klingon"}, "neither"),
         ({"stop_words": ["a", 3]}, r"stop_words\[1\]"),
         ({"stem": "klingon"}, "english"),
         ({"vocabulary": ["a", "b", "a"]}, r"vocabulary\[2\]"),

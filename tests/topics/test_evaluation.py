@@ -149,3 +149,14 @@ def test_hidden_words_are_foretold_by_their_topic_alone():
     words = np.array([(half == h).sum() for h in (0, 1)])
     expected = -(tokens @ np.log(words)) / tokens.sum()
     assert score_hidden_words(topics, X) == pytest.approx(expected, abs=0.02)
+
+
+@pytest.mark.parametrize("make", [twofold.LatentDirichletAllocation, twofold.PLSA])
+def test_one_perplexity(make):
+    """The model's own perplexity, its score and the function are one number of one table."""
+    X = sparse.csr_array(np.random.default_rng(0).poisson(0.4, size=(60, 30)))
+    model = make(3, random_state=0, max_iter=20, tol=1.0).fit(X)
+    number = perplexity(model, X)
+    assert model.perplexity(X) == number == pytest.approx(np.exp(-model.score(X)), rel=1e-12)
+    assert np.exp(-model.fit_log_likelihood(X)) < number  # which sees the words that it foretells
+    assert model.score(sparse.csr_array(X.astype(float) * 0.7)) < 0  # parts of counts are rounded at random

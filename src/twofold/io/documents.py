@@ -71,6 +71,16 @@ class Documents:
         """A document as it is known: by its title, file or id; a bare line or row has only its number."""
         return " ".join(str(self.ids[i] if self.titles is None or not self.titles[i] else self.titles[i]).split())
 
+    def take(self, rows: np.ndarray) -> Documents:
+        """Some of the documents."""
+        return replace(
+            self,
+            texts=[self.texts[i] for i in rows],
+            ids=self.ids[rows],
+            titles=None if self.titles is None else self.titles[rows],
+            dates=None if self.dates is None else self.dates[rows],
+        )
+
     @property
     def named(self) -> bool:
         return self.titles is not None or self.ids.name not in ("line", "row", "paragraph")

@@ -1,4 +1,4 @@
-"""Stop words: the built-in English list, a file, or a list."""
+"""Stop words: of a language, in a file, or in a list."""
 
 from __future__ import annotations
 
@@ -56,11 +56,17 @@ def english() -> frozenset[str]:
 
 
 def stop_words_of(words: Any) -> frozenset[str]:
-    """The words that `stop_words=` stands for: None, "english", the path of a file (a word a line), or the words."""
+    """The words that `stop_words=` stands for: None, a language, the path of a file (a word a line), or the words."""
     if words is None:
         return frozenset()
     if isinstance(words, str) and words == "english":
         return english()
+    if isinstance(words, str) and words.isalpha() and not os.path.exists(words):
+        from twofold.text.languages import list_stop_words, look_up
+
+        code = look_up(words)
+        if code is not None and list_stop_words(code):
+            return list_stop_words(code)
     if isinstance(words, (str, os.PathLike)):
         try:
             lines = decode(read_bytes(words), os.fspath(words))[0].decode().splitlines()

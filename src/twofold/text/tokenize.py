@@ -107,13 +107,20 @@ class Rules:
 
     def word(self, piece: str) -> str | None:
         """The word in a piece, or None if it is a stop word, a number, too short, or none at all."""
-        word = piece if _plain(piece) else bare(piece)
+        word = piece if _plain(piece) else self._cut_article(bare(piece))
         kinds = {"L"} if _plain(word) else {_category(c) for c in word}
         if len(word) < self.min_length or not ("L" in kinds or (self.numbers and "N" in kinds)):
             return None
         if ("N" in kinds and not self.numbers) or word.lower() in self.stop_words:
             return None
         return word
+
+    def _cut_article(self, word: str) -> str:
+        """Leave out a stop word and its apostrophe at the beginning: l'arbre is arbre, dell'arte is arte."""
+        head, apostrophe, rest = word.partition("'")
+        if not apostrophe or word.lower() in self.stop_words:
+            return word
+        return rest if self.stop_words & {head.lower(), head.lower() + "'"} else word
 
 
 def _plain(piece: str) -> bool:
@@ -137,10 +144,13 @@ class Stems:
         if language is not None:
             import snowballstemmer
 
-            if language not in snowballstemmer.algorithms():
+            from twofold.text.languages import look_up, name_stemmer
+
+            name = language if language in snowballstemmer.algorithms() else name_stemmer(look_up(language) or "")
+            if name is None:
                 known = ", ".join(sorted(snowballstemmer.algorithms()))
                 raise InputError(f"stem={language!r} is not a language the stemmer knows: {known}.")
-            self.find = snowballstemmer.stemmer(language).stemWord
+            self.find = snowballstemmer.stemmer(name).stemWord
 
     def __call__(self, word: str) -> str:
         return word if self.find is None else self.find(word) or word

@@ -38,6 +38,21 @@ class TopicModel(NonnegativeModel):
 
     _heldout_unit = "the log-probability of a hidden word"
 
+    def perplexity(self, X: Table) -> float:
+        """Perplexity of documents, half of whose tokens are hidden: :func:`twofold.topics.perplexity` of this model."""
+        from twofold.topics.evaluation import perplexity
+
+        check_is_fitted(self)
+        return perplexity(self, X)
+
+    def score(self, X: Table, y: Any = None) -> float:
+        """Minus the logarithm of :meth:`perplexity`: the mean log-probability of hidden tokens; 0 if there are none."""
+        from twofold.topics.evaluation import complete_documents
+
+        check_is_fitted(self)
+        logp, tokens = complete_documents(self, X, whole=False)
+        return logp / tokens if tokens else 0.0
+
     def heldout_score(self, X: Table, y: Any = None) -> float:
         """The mean log-probability of a token among hidden words: half of the vocabulary is hidden, the topics of a
         document are found from the other half, and so in turn. :func:`twofold.topics.perplexity` splits tokens

@@ -66,8 +66,18 @@ def perplexity(topics: Any, X: Table, *, alpha: Any = None, random_state: Seed =
     >>> round(perplexity(np.ones((3, 50)), X), 6)                          # no knowledge: any of the 50 words
     50.0
     """
+    logp, tokens = complete_documents(topics, X, alpha=alpha, random_state=random_state)
+    if not tokens:
+        raise InputError("no document has a second half with a known word; give documents of two words at least.")
+    return float(np.exp(-logp / tokens))
+
+
+def complete_documents(
+    topics: Any, X: Table, *, alpha: Any = None, random_state: Seed = None, whole: bool = True
+) -> tuple[float, float]:
+    """The log-likelihood of the hidden halves of documents, and their tokens; without `whole`, parts of counts do."""
     Z = as_topics(topics)
-    blocks = _check(X, Z, "perplexity", whole=True)
+    blocks = _check(X, Z, "perplexity", whole=whole)
     alpha = getattr(topics, "doc_topic_prior_", ALPHA) if alpha is None else alpha
     prior = np.broadcast_to(np.asarray(alpha, dtype=np.float64), len(Z)) if np.size(alpha) in (1, len(Z)) else None
     if prior is None or not (prior > 0).all():
@@ -76,9 +86,7 @@ def perplexity(topics: Any, X: Table, *, alpha: Any = None, random_state: Seed =
     state = (pad(Z.T, np.dtype(np.float64)), pad(prior, np.dtype(np.float64)), seed)
     scored = engine.map(_score_second_halves, blocks, Rows(range(len(blocks))), *map(engine.broadcast, state))
     logp, tokens = engine.reduce(add, scored)
-    if not tokens:
-        raise InputError("no document has a second half with a known word; give documents of two words at least.")
-    return float(np.exp(-logp / tokens))
+    return float(logp), float(tokens)
 
 
 def split_halves(X: Any, rng: np.random.Generator) -> tuple[sparse.csr_array, sparse.csr_array]:
@@ -94,11 +102,22 @@ def split_halves(X: Any, rng: np.random.Generator) -> tuple[sparse.csr_array, sp
     return make(first), make(data - first)
 
 
+def round_counts(X: Any, rng: np.random.Generator) -> Any:
+    """Whole counts; a part of one is a whole one with its probability."""
+    cells = X.data if sparse.issparse(X) else X
+    if (cells == np.floor(cells)).all():
+        return X
+    X = sparse.csr_array(X, copy=True)
+    X.data = np.floor(X.data + rng.random(len(X.data)))
+    return X
+
+
 def _score_second_halves(X: Any, at: int, topics: np.ndarray, alpha: np.ndarray, seed: int) -> np.ndarray:
     """(2,): the log-likelihood of the second halves of a block given the first, and their tokens."""
     if X.shape[0] == 0:
         return np.zeros(2)
-    seen, hidden = split_halves(X, generator(seed, at))
+    rng = generator(seed, at)
+    seen, hidden = split_halves(round_counts(X, rng), rng)
     return score_counts(hidden, topics, fold_mixtures(seen, topics, alpha)).sum(axis=1)
 
 

@@ -34,6 +34,7 @@ from twofold.core.types import Seed, Table, Weights
 from twofold.kernels.kl import newton_counts
 from twofold.kernels.plsa import em_counts, em_fold
 from twofold.topics._nonnegative import TopicModel, check_init, sum_cells
+from twofold.topics.merging import Mergeable
 from twofold.topics.nmf.kullback_leibler import KullbackLeibler
 from twofold.topics.nmf.problem import start_level, start_randomly
 
@@ -108,7 +109,7 @@ def begin_with(start: Start, blocks: Blocks, solver: str) -> State:
     return begin(topics, engine.reduce(add, parts, keep=True)[0])
 
 
-class PLSA(Reorderable, TopicModel):
+class PLSA(Mergeable, Reorderable, TopicModel):
     """Probabilistic latent semantic analysis: every document is a mixture of k topics, every topic a mixture of words.
 
     ``p(word | document) = Σ_c p(word | c) p(c | document)``, fitted to counts by expectation maximization, with
@@ -271,8 +272,11 @@ class PLSA(Reorderable, TopicModel):
         """p(topic | document) (n,k), the topics staying as they are; an empty document gets `topic_share_`."""
         return self._rowwise(fold, X, *self._folding())
 
-    def score(self, X: Table, y: Any = None, sample_weight: Weights = None) -> float:
-        """The mean log-likelihood a token, of words that some topic contains."""
+    def fit_log_likelihood(self, X: Table, sample_weight: Weights = None) -> float:
+        """The mean log-likelihood a token, given the mixture of its own document, of words that some topic contains.
+
+        It rises with the number of topics; :meth:`score` does not let a token predict itself.
+        """
         found = np.asarray(self._rowwise(log_likelihoods, X, *self._folding()))
         loglik, tokens = found.sum(axis=0) if sample_weight is None else np.asarray(sample_weight) @ found
         return float(loglik / max(tokens, 1e-300))

@@ -127,7 +127,7 @@ def numbers(w: World, seed: int) -> Part:
         for k, p in zip(TOPIC_NUMBERS, scores, strict=True)
         if k in (2, TOPICS, TOPIC_NUMBERS[-1])
     }
-    return Part(plots.choice_figure(TOPIC_NUMBERS, scores, coherences, TOPICS), found)
+    return Part(plots.choice_figure(TOPIC_NUMBERS, scores, {"LDA": coherences}, TOPICS), found)
 
 
 def parts(seed: int) -> Part:

@@ -1,7 +1,7 @@
 """What documents are about: topics, and how much of each document is about each.
 
-LDA, pLSA or NMF on counts of words. The number of topics is chosen, unless given, by what it gains on documents held
-out; how good they are is measured on other documents held out.
+LDA, pLSA or NMF on counts of words. The method and the number of topics are chosen, unless given, by how well the words
+of the topics belong together in documents held out; how good they are is measured on other documents held out.
 """
 
 from __future__ import annotations
@@ -19,22 +19,25 @@ from twofold.analyses.common.answer import Grid, count
 from twofold.analyses.common.documents import as_documents, as_paths
 from twofold.analyses.common.tables import warnings_as_notes
 from twofold.analyses.topics.lsa import LINE_CHARACTERS, AboutDocuments, Directions, add_snippet, find_directions
-from twofold.analyses.topics.models import fit, mixtures_of, topics_of
-from twofold.analyses.topics.stop_words import count_words
+from twofold.analyses.topics.models import METHODS, fit, mixtures_of, telling_words, topics_of
+from twofold.analyses.topics.stop_words import count_words, find_main_languages
 from twofold.analyses.topics.streamed import Sample, as_unread, find_large, look_up, with_ids
 from twofold.core.checks import InputError
 from twofold.core.declaration import Flag
 from twofold.core.progress import Progress, doing
 from twofold.io.dates import in_periods
+from twofold.io.documents import Documents
 from twofold.io.open import check_budget
+from twofold.text.languages import find_code, find_languages, name_language
+from twofold.text.phrases import find_phrases, write_title
 from twofold.text.snippets import cut
 from twofold.text.stop_words import stop_words_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-METHODS = {"lda": "LDA", "plsa": "pLSA", "nmf": "NMF", "lsa": "LSA"}
 MIN_DOCUMENTS = 4
+TITLE_WORDS = 12  # of a topic, that its title is made of
 TOPIC_WORDS, TOPIC_DOCUMENTS = 10, 3  # that stand for a topic
 MIN_COPY_COSINE = 0.7  # of two documents' counts, from which one is taken for a copy of the other
 HALF_TRUST_WORDS = 25.0  # of a document whose mixture counts half
@@ -48,7 +51,8 @@ class Topics(AboutDocuments):
     topics: np.ndarray  # (k,d) rows sum to one
     mixtures: np.ndarray  # (n,k) rows sum to one
     shares: np.ndarray  # (k,) of all words
-    choice: dict[str, Any] | None  # ks, perplexities, coherences, best
+    choice: dict[str, Any] | None  # ks, perplexities, coherences of each method, best
+    phrases: dict[tuple[str, str], int] = field(default_factory=dict)  # neighboring words, and how often
     telling: list[list[int]] = field(default_factory=list)  # documents, for each topic
     over_time: tuple[np.ndarray, np.ndarray, str] | None = None  # periods (t,), shares (t,k), what a period is
 
@@ -80,14 +84,16 @@ class Topics(AboutDocuments):
     @cached_property
     def telling_words(self) -> np.ndarray:
         """(k,d) p(j|c) log p(j|c) / p(j): what each word adds to the divergence of a topic from all text."""
-        overall = self.shares @ self.topics
-        lift = np.divide(self.topics, overall, out=np.ones_like(self.topics), where=self.topics > 0)
-        return self.topics * np.log(lift)
+        return telling_words(self.topics, self.shares)
 
     def top(self, c: int, count: int = TOPIC_WORDS) -> list[str]:
         """The words that tell topic c best: probable in it, and more so than in all documents."""
         order = np.argsort(-self.telling_words[c], kind="stable")[:count]
         return [str(self.vocabulary[j]) for j in order if self.topics[c, j] > 0]
+
+    def name_topic(self, c: int, count: int = 4) -> str:
+        """The phrases and words that name topic c."""
+        return write_title(self.top(c, TITLE_WORDS), self.phrases, count)
 
     def example(self, c: int, i: int) -> str:
         """A telling document: its name, if it has one, and the sentence that says most."""
@@ -103,7 +109,7 @@ class Topics(AboutDocuments):
                 str(c + 1),
                 f"{self.shares[c]:.1%}",
                 float(self.shares[c] / self.shares[0]),
-                "\n· ".join([" ".join(self.top(c, 8)), *(self.example(c, i) for i in self.telling[c])]),
+                "\n· ".join([self.name_topic(c, 8), *(self.example(c, i) for i in self.telling[c])]),
             ]
             for c in range(self.k)
         ]
@@ -112,10 +118,12 @@ class Topics(AboutDocuments):
     def lines(self) -> list[str]:
         if not self.figures:
             return ["held out: nothing"]
-        own, plain, n = self.figures["perplexity"], self.baseline["perplexity"], self.figures["documents"]
-        what = f"{n:,} documents not fitted; half of the words of each" if n > 1 else "1 document; half of its words"
+        own, plain, n = self.figures, self.baseline, self.figures["documents"]
         return [
-            f"held out: {what}, given the other half: perplexity {own:,.0f}, by word frequencies alone {plain:,.0f}"
+            f"held out: {count(n, 'document')} not fitted; the words of a topic belong together there: NPMI "
+            f"{own['coherence']:.2f}, words of documents dealt at random {plain['coherence']:.2f}",
+            f"held out: half of the words of each, given the other half: perplexity {own['perplexity']:,.0f}, by word "
+            f"frequencies alone {plain['perplexity']:,.0f}",
         ]
 
     def facts(self) -> dict[str, Any]:
@@ -127,6 +135,7 @@ class Topics(AboutDocuments):
             parts.append(
                 {
                     "topic": c + 1,
+                    "title": self.name_topic(c),
                     "share": self.shares[c],
                     "documents": main[c],
                     "words": {str(self.vocabulary[j]): self.topics[c, j] for j in order},
@@ -150,7 +159,7 @@ class Topics(AboutDocuments):
         from twofold.topics.topic_table import topic_map
 
         at = topic_map(self.topics, share=self.shares) if self.k > 1 else np.zeros((1, 2))
-        tops = [self.top(c) for c in range(self.k)]
+        tops = [self.name_topic(c, 5).split(", ") for c in range(self.k)]
         time = None if self.over_time is None else self.over_time[:2]
         return topic_report_figure(at, self.shares, tops, self.choice, time, self.heading)
 
@@ -160,11 +169,13 @@ def topics(
     data: Data,
     n_topics: Annotated[int | None, Flag("-k", "--topics", min=1, unit="N")] = None,
     *,
-    method: Annotated[Literal["lda", "plsa", "nmf", "lsa"], Flag("--method", "--model")] = "lda",
+    method: Annotated[Literal["lda", "plsa", "nmf", "lsa"] | None, Flag("--method", "--model")] = None,
     text: Column = None,
     date: Column = None,
     title: Column = None,
+    language: Annotated[str | None, Flag(unit="NAME")] = None,
     stop_words: Annotated[Any, Flag(unit="FILE")] = None,
+    stem: bool = False,
     seed: Seed = 0,
     progress: Progress | None = None,
 ) -> Topics | Directions:
@@ -175,18 +186,23 @@ def topics(
     data : path, list of paths, frame, or sequence of texts
         Folder or pattern of text files, text file (a document a line), CSV, TSV, JSONL, Parquet, or - (stdin).
     n_topics
-        Number of topics. Default: the fewest that predict documents held out as well as the best.
+        Number of topics. Default: of 8 to 40, the one whose topics are clearest in documents held out.
     method
-        Model of the documents; lsa finds directions, with words at both ends, in place of topics.
+        Model of the documents; lsa finds directions, with words at both ends, in place of topics. Default: lda or nmf,
+        whichever has the clearer topics in documents held out.
     text
         Text column. Default: the one with the longest texts.
     date
         Date column. Default: detected.
     title
         Title column. Default: detected.
-    stop_words : path, list of str, or None
-        Words to leave out, in a file one a line. Default: English ones if the text is English, else words that are
+    language
+        Take only the documents in this language, given by its name or code. Default: all documents.
+    stop_words : path, language, list of str, or None
+        Words to leave out, in a file one a line. Default: the small words of the languages found, and words that are
         spread evenly.
+    stem
+        Count words with one stem as one word: house, houses.
 
     Returns
     -------
@@ -203,7 +219,7 @@ def topics(
     >>> answer.table.columns
     ['row', 'topic', 'topic_1', 'topic_2']
     """
-    from twofold.analyses.topics.number import choose_number, measure  # late: it needs scikit-learn
+    from twofold.analyses.topics.number import choose_answer, measure  # late: it needs scikit-learn
 
     left_out = None if stop_words is None else sorted(stop_words_of(stop_words))
     paths = as_paths(data)
@@ -212,6 +228,9 @@ def topics(
         documents = as_documents(data, text, date, title) if files is None else as_unread(files)
         texts = documents.texts if files is None else Sample(files)
     notes = documents.notes
+    if language is not None:
+        documents = take_language(documents, find_code(language), files is not None)
+        texts = documents.texts
     if len(texts) < MIN_DOCUMENTS:
         raise InputError(
             f"{documents.source} holds {count(len(texts), 'document')}; topics are what several have in common, so "
@@ -220,7 +239,8 @@ def topics(
     if files is not None and method == "lsa":
         check_budget(files.size, documents.source, remedy="⟨method=lsa⟩ reads all of it; lda, plsa and nmf do not. ")
     with doing("counting words"):
-        X, bag = count_words(texts, documents.source, left_out, notes, files)
+        languages = {find_code(language): 1.0} if language is not None else find_main_languages(texts)
+        X, bag = count_words(texts, documents.source, languages, left_out, stem, notes, files)
     if files is not None:
         documents = with_ids(documents, files, X.shape[0])
     if n_topics is not None and n_topics > min(X.shape):
@@ -230,14 +250,12 @@ def topics(
     chosen |= {"data": None} if paths is None else {}  # the texts are not written out
     if method == "lsa":
         return find_directions(documents, X, bag, n_topics, chosen, seed)
-    choice, k = None, n_topics
-    if k is None:
-        with doing("trying numbers of topics"), warnings_as_notes([]):
-            k, choice = choose_number(method, X, seed, notes)
+    with doing("trying topics"), warnings_as_notes([]):
+        kind, k, choice = choose_answer(method, n_topics, X, seed, notes)
     with doing("fitting without a tenth of the documents"), warnings_as_notes([]):
-        figures, baseline = measure(method, X, k, seed, notes)
+        figures, baseline = measure(kind, X, k, seed, notes)
     with warnings_as_notes(notes):
-        model = fit(method, X, k, seed)
+        model = fit(kind, X, k, seed)
         mixtures = mixtures_of(model, X)
     lengths = np.asarray(X.sum(axis=1)).ravel()
     shares = lengths @ mixtures / lengths.sum()
@@ -250,15 +268,16 @@ def topics(
         figures=figures,
         baseline=baseline,
         notes=notes,
-        chosen=chosen | {"n_topics": k},
+        chosen=chosen | {"n_topics": k, "method": kind},
         documents=documents,
-        method=method,
+        method=kind,
         vocabulary=bag.vocabulary_,
         counts=X,
         topics=topics_of(model),
         mixtures=mixtures[:, order],
         shares=shares[order],
         choice=choice,
+        phrases=find_phrases(bag, texts[:]),
     )
     answer.telling = [find_telling_documents(answer, c, lengths) for c in range(answer.k)]
     if files is not None:
@@ -266,6 +285,22 @@ def topics(
     if documents.dates is not None:
         answer.over_time = prevalence(documents.dates, answer.mixtures, lengths, notes)
     return answer
+
+
+def take_language(documents: Documents, code: str, large: bool) -> Documents:
+    """The documents in one language."""
+    if large:
+        raise InputError(
+            f"⟨language⟩: {documents.source} is larger than the memory budget. Take its files apart first."
+        )
+    found = np.array(find_languages(documents.texts))
+    rows = np.flatnonzero(found == code)
+    if not len(rows):
+        raise InputError(f"{documents.source} has no documents in {name_language(code)}. Leave ⟨language⟩ out.")
+    documents.notes.append(
+        f"{len(rows):,} of {len(found):,} documents are in {name_language(code)}; the others are left out"
+    )
+    return documents.take(rows)
 
 
 def find_telling_documents(answer: Topics, c: int, lengths: np.ndarray) -> list[int]:

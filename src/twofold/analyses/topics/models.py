@@ -17,19 +17,20 @@ from twofold.analyses.topics.streamed import CountsOnDisk
 from twofold.core.checks import InputError
 
 MODELS = {"lda": "LatentDirichletAllocation", "plsa": "PLSA", "nmf": "NMF"}
+MIN_IDF = float(np.log(2.0))
+METHODS = {"lda": "LDA", "plsa": "pLSA", "nmf": "NMF", "lsa": "LSA"}
 
 
 def fit(kind: str, X: Any, k: int, seed: int) -> Any:
     """A model of counts X (n,d)."""
     model = getattr(twofold, MODELS[kind])(n_components=k, random_state=seed)
     if kind == "nmf":
-        # By squared error a few words that fill some documents are topics, and all the rest is one that says nothing.
-        model.set_params(beta_loss="kullback-leibler")
         from twofold.core.data.blocks import as_blocks
         from twofold.text.tfidf import find_weighing
 
         counts = as_blocks(X.path if isinstance(X, CountsOnDisk) else X.astype(np.float64))
-        model.idf_ = find_weighing(counts, None, "tfidf").idf
+        # Words in more than half of the documents weigh as if they were in half of them.
+        model.idf_ = np.maximum(find_weighing(counts, None, "tfidf").idf - 1.0, MIN_IDF)
     return model.fit(weigh_counts(model, X)).set_callbacks()
 
 
@@ -52,6 +53,19 @@ def topics_of(model: Any) -> np.ndarray:
         return topics
     topics = topics / model.idf_
     return topics / np.maximum(topics.sum(axis=1, keepdims=True), 1e-300)
+
+
+def weigh_topics(model: Any, X: Any) -> np.ndarray:
+    """(k,) the share of each topic in the words of X (n,d)."""
+    lengths = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
+    return lengths @ mixtures_of(model, X) / lengths.sum()
+
+
+def telling_words(topics: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """(k,d) p(j|c) log p(j|c) / p(j): what each word adds to the divergence of a topic from all text."""
+    overall = shares @ topics
+    lift = np.divide(topics, overall, out=np.ones_like(topics), where=topics > 0)
+    return topics * np.log(lift)
 
 
 def mixtures_of(model: Any, X: Any) -> np.ndarray:

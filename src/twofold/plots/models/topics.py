@@ -13,7 +13,7 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from twofold.plots.labels import HALO, place_labels, write_label
+from twofold.plots.labels import HALO, place_labels, write_beside, write_label
 from twofold.plots.models.images import DIGIT_COLORS, PAPER, color_mosaic
 from twofold.plots.style import (
     COLORS,
@@ -30,7 +30,6 @@ from twofold.plots.style import (
     style,
 )
 
-MAX_BARS = 24  # topics with a bar of their own
 MAX_PANELS = 12  # topics drawn over time
 
 
@@ -119,7 +118,9 @@ def draw_prevalence(axes: Any, periods: np.ndarray, shares: np.ndarray, labels: 
         ax.axis("off")
 
 
-def choice_figure(ks: Sequence[int], perplexities: Sequence[float], coherences: Sequence[float], best: int) -> Figure:
+def choice_figure(
+    ks: Sequence[int], perplexities: Sequence[float], coherences: Mapping[str, Sequence[float]], best: int
+) -> Figure:
     """Draw held-out perplexity and coherence over the number of topics; `best` is the number chosen."""
     with style():
         figure = new_figure(7.2, 3.3)
@@ -128,18 +129,22 @@ def choice_figure(ks: Sequence[int], perplexities: Sequence[float], coherences: 
 
 
 def draw_choice(
-    ax: Axes, ks: Sequence[int], perplexities: Sequence[float], coherences: Sequence[float], best: int
+    ax: Axes, ks: Sequence[int], perplexities: Sequence[float], coherences: Mapping[str, Sequence[float]], best: int
 ) -> None:
-    """Draw two scales in one panel: blue should be low, orange high."""
+    """Draw two scales in one panel: blue should be low, orange high; `coherences` has a line a method."""
     other = ax.twinx()
-    for one, values, color, name in (
-        (ax, perplexities, COLORS[0], "held-out perplexity"),
-        (other, coherences, COLORS[1], "coherence (NPMI)"),
-    ):
-        one.plot(ks, values, color=color, lw=2, marker="o", ms=4.5)
-        one.set_ylabel(name, color=color)
+    lines = [(ax, perplexities, COLORS[0], "-", "held-out perplexity")]
+    lines += [(other, values, COLORS[1], "-:"[j > 0], "") for j, values in enumerate(coherences.values())]
+    for one, values, color, dash, name in lines:
+        one.plot(ks, values, color=color, lw=2, ls=dash, marker="o", ms=4.5)
         one.yaxis.set_major_locator(MaxNLocator(4))
         one.margins(y=0.15)
+        if name:
+            one.set_ylabel(name, color=color)
+    other.set_ylabel("coherence (NPMI)", color=COLORS[1])
+    for name, values in coherences.items():
+        if len(coherences) > 1:
+            write_beside(other, name, (ks[0], values[0]), (6, 4), color=COLORS[1], fontsize=8.5, path_effects=HALO)
     other.grid(visible=False)
     other.tick_params(right=False)
     ax.axvline(best, color=INK, lw=1, ls=(0, (3, 2)), zorder=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from twofold.plots.labels import write_beside
-from twofold.plots.models.topics import MAX_BARS, MAX_PANELS, draw_choice, draw_prevalence, draw_topic_map
+from twofold.plots.models.topics import MAX_PANELS, draw_choice, draw_prevalence, draw_topic_map
 from twofold.plots.style import COLORS, add_title, new_figure, strip_table, style
 
 ACROSS = 4  # panels of time in a row
+BAR_LETTERS = 44  # of the words on the bar of a topic, before its share
 
 
 def topic_report_figure(
@@ -29,8 +31,8 @@ def topic_report_figure(
     `choice` has ``ks``, ``perplexities``, ``coherences``, ``best`` of the trials; `time` has days (t,), shares (t,k).
     """
     k = len(shares)
-    short = [" ".join(words[:3]) for words in tops]
-    bars = 0.235 * min(k, MAX_BARS) + 0.9
+    short = [", ".join(words[:3]) for words in tops]
+    bars = 0.235 * k + 0.9
     above = max(5.2, bars + (2.3 if choice else 0.0))
     rows = 0 if time is None else -(-min(k, MAX_PANELS) // ACROSS)
     below = 1.55 * rows + (0.5 if rows else 0.0)
@@ -58,14 +60,14 @@ def topic_report_figure(
 
 def draw_shares(ax: Axes, shares: np.ndarray, tops: Sequence[Sequence[str]]) -> None:
     """Draw the share of each topic in the text, its words written on its bar."""
-    shown = min(len(shares), MAX_BARS)
+    shown = len(shares)
     colors = [COLORS[c % len(COLORS)] for c in range(shown)]
     ax.barh(range(shown), shares[:shown], color=colors, alpha=0.4, height=0.8)
     for c in range(shown):
-        write_beside(ax, f"{c + 1}  {' '.join(tops[c][:5])}", (0, c), (4, 0), va="center", fontsize=8.5)
+        words = shorten(", ".join(tops[c][:5]), BAR_LETTERS, placeholder="…")
+        write_beside(ax, f"{c + 1}  {words}", (0, c), (4, 0), va="center", fontsize=8.5)
         share = f"{shares[c]:.0%}"
         ax.annotate(share, (1, c), xycoords=("axes fraction", "data"), ha="right", va="center", fontsize=8.5)
-    more = f", the largest {shown} of {len(shares)}" if len(shares) > shown else ""
-    ax.set(title=f"Share of all words{more}", yticks=[], xticks=[], ylim=(shown - 0.4, -0.6))
+    ax.set(title="Share of all words", yticks=[], xticks=[], ylim=(shown - 0.4, -0.6))
     ax.set_xlim(0, 1.12 * float(shares.max()))
     strip_table(ax)

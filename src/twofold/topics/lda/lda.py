@@ -30,13 +30,14 @@ from twofold.core.types import Seed, Table, Weights
 from twofold.topics._nonnegative import TopicModel, check_init
 from twofold.topics.lda import _gibbs, _scvb0, _variational
 from twofold.topics.lda.documents import Corpus, blend, document_scores, is_usable, mixtures, pad, step_alpha
+from twofold.topics.merging import Mergeable
 
 MAX_LOG = 709.0  # exp of more is infinite
 START_ALPHA = 0.1  # of every topic, before it is learned
 VARIATIONAL = ("batch", "online")  # methods with a Dirichlet for every document
 
 
-class LatentDirichletAllocation(Reorderable, TopicModel):
+class LatentDirichletAllocation(Mergeable, Reorderable, TopicModel):
     """Latent Dirichlet allocation: every document is a mixture of topics, every topic a distribution of words.
 
     ``p(word j | document i) = Σ_c p(c | i) p(j | c)`` with Dirichlet priors on both.
@@ -87,7 +88,7 @@ class LatentDirichletAllocation(Reorderable, TopicModel):
     n_batch_iter_ : int
         Mini-batches, or sweeps, that the topics have seen, plus one.
     bound_ : float
-        The perplexity of the training documents, by :meth:`perplexity`; with "scvb0" and "gibbs" by the objective.
+        Perplexity of the training documents, by :meth:`perplexity_bound`; with "scvb0" and "gibbs" by the objective.
     topic_weight_ : ndarray of shape (k,)
         Tokens of each topic, by expectation.
     history_, n_iter_, converged_
@@ -368,16 +369,19 @@ class LatentDirichletAllocation(Reorderable, TopicModel):
         """The `log_likelihood` of each document (n,), from the same 128 draws every time."""
         return self.log_likelihood(X)
 
-    def score(self, X: Table, y: Any = None) -> float:
-        """The mean log-likelihood of a token, given the mixture of its own document; see also :meth:`perplexity`."""
+    def fit_log_likelihood(self, X: Table) -> float:
+        """The mean log-likelihood of a token, given the mixture of its own document, the token included.
+
+        It rises with the number of topics; :meth:`score` does not let a token predict itself.
+        """
         logp, tokens = np.asarray(self._rowwise(document_scores, X, *self._topics())).sum(axis=0)
         return float(logp / tokens) if tokens else 0.0
 
-    def perplexity(self, X: Table, sub_sampling: bool = False) -> float:
-        """exp of minus the variational lower bound a token: an upper bound of the perplexity of known documents.
+    def perplexity_bound(self, X: Table, sub_sampling: bool = False) -> float:
+        """exp of minus the variational lower bound a token: what scikit-learn calls perplexity.
 
-        The bound includes the cost of the topics. :func:`twofold.topics.perplexity` hides half of each document. With
-        `sub_sampling`, X is a share of `total_samples` documents.
+        The bound includes the cost of the topics, and sees all words of a document; :meth:`perplexity` hides half of
+        them. With `sub_sampling`, X is a share of `total_samples` documents.
         """
         blocks = self._blocks(X)
         return self._perplexity(blocks, None, self.total_samples / blocks.shape[0] if sub_sampling else 1.0)

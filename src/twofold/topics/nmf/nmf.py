@@ -30,6 +30,7 @@ from twofold.core.params import ITERATIVE, Interval, StrOptions
 from twofold.core.seeds import generator, seed_of
 from twofold.core.types import Seed, Table, Weights
 from twofold.topics._nonnegative import NonnegativeModel, find_cell, sum_cells
+from twofold.topics.merging import Mergeable
 from twofold.topics.nmf import beta_divergence, kullback_leibler, squared
 from twofold.topics.nmf.problem import (
     Data,
@@ -47,7 +48,7 @@ SOLVERS = {2.0: ("cd", "als", "mu"), 1.0: ("newton", "mu")}  # by β; ("mu",) fo
 STARTS = ("nndsvd", "nndsvda", "nndsvdar", "random", "custom")
 
 
-class NMF(Reorderable, NonnegativeModel):
+class NMF(Mergeable, Reorderable, NonnegativeModel):
     """Non-negative matrix factorization: rows are sums, never differences, of k parts.
 
     ``X ≈ codes @ components_``, both non-negative, by squared error, the generalized Kullback-Leibler divergence or
