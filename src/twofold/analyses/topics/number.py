@@ -23,7 +23,7 @@ from twofold.core.progress import report
 
 TRIED = (8, 12, 18, 27, 40)
 TRIED_OF_FEW = (3, 5, *TRIED)  # where there are few documents
-FEW_DOCUMENTS = 200
+SMALL_COLLECTION_DOCUMENTS = 200
 CANDIDATES = ("nmf", "lda")  # unless a method is asked for; the first is the answer if both are equal
 MAX_SEARCH_WORDS = 150_000  # by which models are fitted to choose a number
 MAX_JUDGING_DOCUMENTS = 20_000  # in which words belong together
@@ -97,7 +97,7 @@ def choose_trial(trials: Sequence[Trial]) -> Trial:
 def list_sizes(documents: int, words: int) -> list[int]:
     """The numbers of topics worth trying."""
     most = min(documents // MIN_DOCUMENTS_PER_TOPIC, words // MIN_WORDS_PER_TOPIC)
-    return [k for k in (TRIED_OF_FEW if documents < FEW_DOCUMENTS else TRIED) if k <= most]
+    return [k for k in (TRIED_OF_FEW if documents < SMALL_COLLECTION_DOCUMENTS else TRIED) if k <= most]
 
 
 def draw_documents(X: Any, seed: int, purpose: int) -> np.ndarray:
@@ -107,10 +107,10 @@ def draw_documents(X: Any, seed: int, purpose: int) -> np.ndarray:
     return generator(seed, purpose).permutation(np.flatnonzero(np.diff(X.indptr) > 1))
 
 
-def limit_words(X: Any, rows: np.ndarray, most: int) -> np.ndarray:
-    """The first of some rows, that have together about so many words."""
+def limit_words(X: Any, rows: np.ndarray, words: int) -> np.ndarray:
+    """The first of some rows, with about this number of words together."""
     lengths = np.asarray(X.sum(axis=1)).ravel()[rows]
-    return rows[: max(MIN_DOCUMENTS, int(np.searchsorted(np.cumsum(lengths), most)) + 1)]
+    return rows[: max(MIN_DOCUMENTS, int(np.searchsorted(np.cumsum(lengths), words)) + 1)]
 
 
 def try_topics(method: str, k: int, fitted: sp.csr_array, judges: sp.csr_array, seed: int) -> Trial:

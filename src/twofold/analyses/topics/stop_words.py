@@ -76,7 +76,7 @@ def leave_out_even(
     return count(texts, source, options | {"stop_words": sorted(words)}, [], files)
 
 
-def choose_stop_words(languages: dict[str, float], given: list[str] | None, notes: list[str]) -> list[str]:
+def choose_stop_words(languages: dict[str, float], listed: list[str] | None, notes: list[str]) -> list[str]:
     """The words given, or those of all main languages; a note says which."""
     names = [name_language(code) for code in languages]
     if len(names) > 1:
@@ -85,9 +85,9 @@ def choose_stop_words(languages: dict[str, float], given: list[str] | None, note
             f"the text is in {len(names)} languages: {parts}; ⟨language={next(iter(languages))}⟩ takes the documents "
             "in one of them"
         )
-    if given is not None:
-        notes.append(f"{len(given):,} stop words left out")
-        return given
+    if listed is not None:
+        notes.append(f"{len(listed):,} stop words left out")
+        return listed
     words = sorted(set[str]().union(*(list_stop_words(code) for code in languages)))
     without = [name_language(code) for code in languages if not list_stop_words(code)]
     if words and len(names) == 1:
