@@ -183,6 +183,16 @@ def test_soft_impute_meets_the_optimality_conditions(reg, weighted):
     np.testing.assert_allclose(model.history_["objective"][-1], cost, rtol=1e-10)
 
 
+def test_soft_impute_is_at_the_optimum_in_few_sweeps_though_few_cells_are_known():
+    """Shrinkage alone moves a factor by the share of cells that are known: of one in forty, hundreds of sweeps."""
+    rng = np.random.default_rng(7)
+    M = rng.normal(size=(600, 5)) @ rng.normal(size=(5, 500))
+    H = np.where(rng.random(M.shape) < 0.025, M + 0.3 * rng.normal(size=M.shape), np.nan)
+    model = SoftImpute(4.0, random_state=0).fit(H)
+    assert model.converged_ and model.n_iter_ <= 40
+    assert norm(cells_of(H, model), "spectral") <= 4.0 * 1.01
+
+
 @pytest.mark.parametrize("tau", [0.0, 1.0, 30.0])
 def test_soft_impute_of_a_whole_table_is_shrinkage(tau):
     M = plant(noise=0.5, share=2.0)[1]

@@ -22,10 +22,11 @@ from twofold.completion.model import Factors, fold_rows
 from twofold.core.data.blocks import Rows
 from twofold.core.data.known_cells import Observed, Side
 from twofold.core.engine.local import Engine
-from twofold.core.numerics.alternating_ridge import Ridge
+from twofold.core.numerics.alternating_ridge import STEPS, Ridge
 from twofold.core.numerics.krylov import extend_basis
 from twofold.core.seeds import generator
 from twofold.core.types import Seed
+from twofold.kernels.ridge import ridge_cg
 from twofold.kernels.sparse_low_rank import cell_dots, csr_dot
 from twofold.linalg import fix_signs
 
@@ -127,6 +128,22 @@ def _multiply_block(place: tuple, x: np.ndarray, L: np.ndarray, inner: np.ndarra
     return out
 
 
+def improve_side(cut: Cut, x: np.ndarray, w: np.ndarray, U: np.ndarray, Z: np.ndarray, lam: float) -> np.ndarray:
+    """U moved a few conjugate gradient steps, each row for itself, toward the ridge regressions of its cells on Z."""
+    engine = Engine()
+    cells = _split_blocks(x, cut.cells), _split_blocks(w, cut.cells), _split_blocks(U, cut.bounds)
+    shared = engine.broadcast(np.ascontiguousarray(Z)), engine.broadcast(lam)
+    parts = engine.map(_improve_block, cut.places, *cells, *shared)
+    return np.concatenate(engine.gather(parts))
+
+
+def _improve_block(place: tuple, x: np.ndarray, w: np.ndarray, U: np.ndarray, Z: np.ndarray, lam: float) -> np.ndarray:
+    U, none = U.copy(), np.zeros((Z.shape[1], Z.shape[1]))
+    cells = place[0].astype(np.int32), place[1], x, w  # as models that keep blocks have them: one compiled kernel
+    ridge_cg(*cells, Z, np.zeros(len(Z)), none, False, np.full((len(U), 2), lam), STEPS, U, np.empty(len(U)))
+    return U
+
+
 class Triplets(NamedTuple):
     """A V = L with orthonormal V (d,m) and orthogonal L (n,m), whose columns have the lengths s (m,), descending."""
 
@@ -147,7 +164,7 @@ def find_leading(
     """The triplets with s > `above`, k of them at most, and a few guards behind them.
 
     `V` is where to begin. The space is enlarged by the residuals AᵀA v − s² v of the triplets that have not come
-    within tol·s₁·s of standing still, at most `most` times; it always contains the span of V.
+    within tol·s₁·s of standing still, at most `max_steps` times; it always contains the span of V.
     """
     K = np.linalg.qr(V)[0]
     AK = multiply(A, K)
