@@ -19,6 +19,7 @@ COLUMNS = {
     "year": (RNG.integers(2000, 2010, N), "whole"),
     "smoker": (RNG.choice(["yes", "no"], N), "flag"),
     "sex": (RNG.choice([1, 2], N), "flag"),
+    "dose": (RNG.choice([0.5, 2.5], N), "flag"),
     "member": (RNG.choice([True, False], N), "flag"),
     "island": (RNG.choice(["Biscoe", "Dream", "Torgersen"], N), "category"),
     "size": (RNG.choice(["small", "medium", "large"], N), "ordered"),

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import scipy.io
 import scipy.sparse as sp
 from numpy.lib import format as npy
 
@@ -27,8 +26,10 @@ def read_array(path: str, part: str, ending: str, streaming: bool) -> Piece | Ta
     """.npy, .npz or Matrix Market; a plain numeric .npy is left on disk when it may be."""
     try:
         if ending == ".mtx":
+            from scipy.io import mmread
+
             check_matrix(path)
-            array = scipy.io.mmread(path)
+            array = mmread(path)
         elif ending == ".npy":
             array = np.load(path, mmap_mode="r")
         else:
@@ -63,7 +64,9 @@ def read_array(path: str, part: str, ending: str, streaming: bool) -> Piece | Ta
 
 def check_matrix(path: str) -> None:
     """Refuse a Matrix Market file that says to hold more than the budget allows, before it is read."""
-    rows, columns, entries, layout, *_ = scipy.io.mminfo(path)
+    from scipy.io import mminfo
+
+    rows, columns, entries, layout, *_ = mminfo(path)
     check_budget(16 * entries if layout == "coordinate" else 8 * rows * columns, path)
 
 

@@ -116,7 +116,8 @@ def plain_numbers(frame: pl.DataFrame, blanks: frozenset[str]) -> dict[str, Numb
     low, high = np.fmin.reduce(array, axis=0), np.fmax.reduce(array, axis=0)
     head = array[:SAMPLE]
     parts = ((head != np.round(head)) & ~np.isnan(head)).any(axis=0)
-    measured = parts & np.isfinite(low) & np.isfinite(high) & (high > low) & (array is read)
+    between = ((head > low) & (head < high)).any(axis=0)  # two values alone are a flag
+    measured = parts & between & np.isfinite(low) & np.isfinite(high) & (array is read)
     there = ~np.isnan(low)
     return {
         column.name: Numbers(array[:, j], "number", PLAIN, column if measured[j] else None)

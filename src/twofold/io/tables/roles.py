@@ -85,12 +85,17 @@ def of_numbers(name: str, values: np.ndarray, position: int, fitted: bool = Fals
         return Column(name, "constant")
     head = values[:LOOKED_AT]
     if not is_whole(head) or not is_whole(values):
-        return Column(name, "number")
+        return as_two_values(name, values, low, high) or Column(name, "number")
     if not fitted and (name_is_id(name) or is_numbered(name, values, position)):
         return Column(name, "id")
-    if len(values) >= MIN_FLAG_ROWS and ((values == low) | (values == high) | np.isnan(values)).all():
-        return Column(name, "flag", (f"{low:.0f}", f"{high:.0f}"))
-    return Column(name, "whole")
+    return as_two_values(name, values, low, high) or Column(name, "whole")
+
+
+def as_two_values(name: str, values: np.ndarray, low: float, high: float) -> Column | None:
+    """A flag, if the numbers of a column that is long enough are but two."""
+    if len(values) < MIN_FLAG_ROWS or not ((values == low) | (values == high) | np.isnan(values)).all():
+        return None
+    return Column(name, "flag", tuple(f"{end:.0f}" if end == round(end) else repr(float(end)) for end in (low, high)))
 
 
 def names_rows(name: str, values: np.ndarray, position: int) -> bool:

@@ -261,14 +261,14 @@ def wish_of(column: Column) -> str:
     """Return how a column must be read so that it gets the role it had in another table."""
     if column.levels and column.role != "flag":
         return "category"
-    if column.role in ("number", "whole") or (column.levels and is_decimal(column.levels)):
+    if column.role in ("number", "whole") or (column.levels and hold_numbers(column.levels)):
         return "number"
     return "id" if column.role == "id" else ""
 
 
-def is_decimal(levels: Sequence[str]) -> bool:
-    """Tell whether levels are whole numbers."""
-    return all(level.lstrip("-").isdecimal() for level in levels)
+def hold_numbers(levels: Sequence[str]) -> bool:
+    """Tell whether levels are numbers."""
+    return all(level.lstrip("-").replace(".", "", 1).isdecimal() for level in levels)
 
 
 def name_is_used(name: str, chosen: Sequence[str]) -> bool:
