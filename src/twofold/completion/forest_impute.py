@@ -25,9 +25,9 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core.checks import InputError
-from twofold.core.config import config
+from twofold.core.data.blocks import Rows
 from twofold.core.data.missing_patterns import Imputer
-from twofold.core.engine.local import engine_for, fetch_rows
+from twofold.core.engine.local import Engine, engine_for, fetch_rows
 from twofold.core.estimator import fitting
 from twofold.core.params import Interval, StrOptions
 from twofold.core.progress import part, report
@@ -233,26 +233,42 @@ def make_stump(x: np.ndarray, n_levels: int, n_trees: int) -> Trees:
 
 def grow(Z: np.ndarray, blank: np.ndarray, j: int, n_levels: int, n_trees: int, seed: int) -> Trees:
     """The forest of column j, learned from rows where it is known."""
-    from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier
-
     others = np.delete(np.arange(Z.shape[1]), j)
-    F, target = Z[~blank][:, others], Z[~blank, j]
-    many = len(F) > MAX_ROWS_PER_TREE
-    settings: dict[str, Any] = {
-        "n_estimators": n_trees,
-        "min_samples_leaf": MIN_ROWS_PER_LEAF,
-        "max_samples": MAX_ROWS_PER_TREE if many else None,
-        "n_jobs": config().threads if F.size >= MIN_CELLS_FOR_THREADS else 1,
-        "random_state": int(generator(seed, 1, j).integers(2**31)),
-    }
-    forest: Any
-    if n_levels:
-        forest = RandomForestClassifier(**settings).fit(F, target.astype(np.int64))
+    F, target = np.ascontiguousarray(Z[~blank][:, others]), Z[~blank, j].astype(np.float64)
+    task = F, target, n_levels
+    seeds = generator(seed, 1, j).integers(2**31, size=n_trees)
+    if F.size < MIN_CELLS_FOR_THREADS:
+        trees = [grow_tree(one, *task) for one in seeds]
     else:
-        share = min(1.0, MAX_COLUMNS_PER_SPLIT / len(others))
-        forest = ExtraTreesRegressor(max_features=share, bootstrap=many, **settings).fit(F, target)
-    levels = forest.classes_ if n_levels else None
-    return join_trees([as_arrays(one.tree_, others, n_levels, levels) for one in forest.estimators_], axis=1)
+        engine = Engine()
+        trees = engine.gather(engine.map(grow_tree, Rows(seeds), *map(engine.broadcast, task)))
+    return join_trees([as_arrays(tree, others, n_levels, levels) for tree, levels in trees], axis=1)
+
+
+def grow_tree(seed: int, F: np.ndarray, target: np.ndarray, n_levels: int) -> tuple[Any, np.ndarray | None]:
+    """One tree as scikit-learn keeps it, and the levels that it knows.
+
+    It is fitted without a forest around it, which takes longer to copy each tree than a small table takes to learn.
+    """
+    from sklearn import config_context
+    from sklearn.tree import DecisionTreeClassifier, ExtraTreeRegressor
+
+    rng = generator(int(seed))
+    rows: Any = slice(None)
+    weights: np.ndarray | None = None
+    if n_levels or len(F) > MAX_ROWS_PER_TREE:
+        drawn = np.bincount(rng.integers(len(F), size=min(len(F), MAX_ROWS_PER_TREE)), minlength=len(F))
+        rows = np.flatnonzero(drawn)
+        weights = drawn[rows].astype(np.float64)
+    settings: dict[str, Any] = {"min_samples_leaf": MIN_ROWS_PER_LEAF, "random_state": int(rng.integers(2**31))}
+    tree: Any
+    if n_levels:
+        tree = DecisionTreeClassifier(max_features="sqrt", **settings)
+    else:
+        tree = ExtraTreeRegressor(max_features=min(1.0, MAX_COLUMNS_PER_SPLIT / F.shape[1]), **settings)
+    with config_context(skip_parameter_validation=True):
+        tree.fit(F[rows], target[rows], sample_weight=weights, check_input=False)
+    return tree.tree_, tree.classes_.astype(np.int64) if n_levels else None
 
 
 def as_arrays(tree: Any, others: np.ndarray, n_levels: int, levels: np.ndarray | None) -> Trees:
