@@ -34,6 +34,29 @@ def test_help_names_every_verb_and_imports_nothing_heavy():
         assert verb in run.stdout
 
 
+def test_a_verb_imports_what_it_needs(people):
+    """Its help needs no numerical library, and its work none of those that scikit-learn imports beside its own."""
+    program = (
+        "import sys\nfrom twofold.cli.app import main\nsys.argv = ['twofold', 'reduce', *sys.argv[1:]]\n"
+        "try: main()\nfinally: print(sorted({'sklearn', 'numba', 'pandas', 'scipy.stats._stats_py', 'matplotlib',"
+        " 'sklearn.cluster', 'torch', 'dask'} & set(sys.modules)))"
+    )
+    for arguments, expected in [(["--help"], "[]"), (["people.csv"], "['numba', 'sklearn']")]:
+        done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True)
+        assert done.stdout.splitlines()[-1] == expected, done.stderr
+
+
+def test_scikit_learn_finds_what_is_put_off_when_it_is_used():
+    program = (
+        "from twofold.cli.imports import import_scikit_learn\nimport_scikit_learn()\nimport sys\n"
+        "from scipy.stats import chi2, rankdata\nassert 'scipy.stats._stats_py' not in sys.modules\n"
+        "print(rankdata([3, 1]).tolist(), round(float(chi2.ppf(0.5, 2)), 3))\nimport scipy.stats\n"
+        "print(scipy.stats.norm.cdf(0), 'pandas' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.split() == ["[2.0,", "1.0]", "1.386", "0.5", "False"], done.stderr
+
+
 def test_python_dash_m_is_the_same_command(folder):
     run = start("-m", "twofold", "reduce", "missing.csv")
     assert (run.returncode, run.stdout) == (2, "")

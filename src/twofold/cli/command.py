@@ -18,6 +18,7 @@ from twofold.analyses.common.analysis import answers_of, plan_files
 from twofold.analyses.common.answer import Answer
 from twofold.cli import options
 from twofold.cli.deliver import Output, run
+from twofold.cli.imports import import_scikit_learn
 from twofold.core.checks import InputError
 from twofold.core.declaration import REQUIRED, Parameter, read_parameters
 from twofold.core.spelling import Speller, parameters_spelled_by, spell_parameters
@@ -115,6 +116,7 @@ def make_command(analyze: Analysis) -> Callable[..., None]:
     shared = shared_options(analyze)
 
     def verb(*inputs: Any, **given: Any) -> None:
+        import_scikit_learn()
         required = [name for name, p in parameters.items() if p.default is REQUIRED]
         arguments = dict(zip(required, map(options.restore_dash, inputs), strict=True))
         where = {name: given.pop(name, p.default) for name, p in shared.items()}

@@ -16,7 +16,6 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.metrics import pairwise_distances
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.clusters.kmeans.seeding import gather_rows
@@ -188,6 +187,8 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
             middle = np.asarray(centers).mean(axis=0)
             rows, centers = rows - middle, rows - middle if centers is rows else centers - middle
         try:
+            from sklearn.metrics import pairwise_distances
+
             return np.asarray(pairwise_distances(rows, centers, metric=self.metric), dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise InputError(f"metric={self.metric!r} does not work on this X: {error}") from error
@@ -296,5 +297,7 @@ def _labels_or_minus_one(X: Any, measure: Callable[[Any], np.ndarray]) -> np.nda
 
 def _predict_hidden(x: np.ndarray, split: Split, Z: np.ndarray, metric: Any) -> np.ndarray:
     """Predict hidden columns by those of the medoid that is nearest over the visible ones."""
+    from sklearn.metrics import pairwise_distances
+
     nearest = pairwise_distances(x[:, split.seen], Z[:, split.seen], metric=metric).argmin(axis=1)
     return Z[nearest][:, split.hidden]

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.cluster import KMeans
 
 from twofold.core.checks import InputError, check_weights
 from twofold.core.data.blocks import Blocks, Rows
@@ -126,6 +125,8 @@ def draw_init(data: Data, columns: Columns, seed: int) -> np.ndarray:
     rows = p.loss.expand(rows)
     rows = np.where(np.isnan(rows), mean, rows)
     if one_hot:
+        from sklearn.cluster import KMeans
+
         with quietly():  # rows may be fewer than components, or equal
             rows = KMeans(p.k, n_init=KMEANS_STARTS, random_state=seed).fit(rows).cluster_centers_
     return p.loss.start(rows) - p.spread(p.shift) + 0.01 * spread * noise

@@ -18,7 +18,6 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse
 from scipy.special import logsumexp, softmax
-from sklearn.cluster import KMeans
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core import loop
@@ -155,6 +154,8 @@ class MixtureOfPPCA(Reorderable, Imputer, MixtureDensity):
 
     def _start(self, blocks: Any, w: np.ndarray | None, columns: Any, k: int, level: float, seed: int) -> State:
         """Start with centers by k-means on evenly spaced rows, holes at column means, and small random loadings."""
+        from sklearn.cluster import KMeans
+
         n, d = blocks.shape
         chosen = np.unique(np.linspace(0, n - 1, min(n, START_ROWS)).astype(int))
         rows = fetch_rows(engine_for(blocks), blocks, chosen)

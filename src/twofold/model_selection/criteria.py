@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 from scipy.linalg import subspace_angles
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.metrics import adjusted_rand_score
 
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Blocks, is_dask
@@ -134,6 +133,8 @@ def measure_agreement(model: Any, X: Any, y: Any, split: Split, score: Any = Non
             raise InputError("it predicts numbers, not groups that could be compared")
         if len(np.unique(first)) == len(np.unique(second)) == 1:
             raise InputError("it puts every row into one group, which is always stable")
+        from sklearn.metrics import adjusted_rand_score
+
         return adjusted_rand_score(first, second)
     if not hasattr(a, "components_"):
         raise InputError(f"{type(model).__name__} has neither predict nor components_ to compare")

@@ -20,7 +20,6 @@ import numpy as np
 from scipy.sparse import issparse
 from scipy.stats import t as student
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import KFold, StratifiedKFold
 
 from twofold.core.checks import InputError, check_sparse
 from twofold.core.data.blocks import as_blocks, is_dask, is_path
@@ -224,6 +223,8 @@ def _splits(base: Any, X: Any, y: Any, criterion: str, folds: int, seed: int) ->
     if not isinstance(folds, (int, np.integer)) or not least <= folds <= n // 2:
         raise InputError(f"folds is {folds}; with {n} rows choose a whole number from {least} to {n // 2}.")
     if criterion == "heldout":
+        from sklearn.model_selection import KFold, StratifiedKFold
+
         kind = StratifiedKFold if y is not None and is_classifier(base) else KFold
         yield from kind(folds, shuffle=True, random_state=seed % 2**32).split(np.zeros(n), y)
     else:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -21,9 +21,11 @@ import twofold
 from twofold.analyses.common.encoding import WEEKDAYS, Encoded, Encoding, find_plain_encoding
 from twofold.analyses.common.tables import spread, warnings_as_notes
 from twofold.core.checks import InputError
-from twofold.factors import Logistic, Loss, Multinomial, Ordinal, Ridge, Squared
 from twofold.io.tables.roles import Column
 from twofold.io.tables.table import Table, check_names
+
+if TYPE_CHECKING:
+    from twofold.factors import Loss
 
 SAMPLE = 20_000  # rows that are enough for the held-out figure
 HIDDEN_SHARE = 0.05  # of the known cells, for that figure
@@ -188,7 +190,7 @@ def fit_glrm(encoded: Encoded, k: Any, seed: int, notes: list[str]) -> Reduced:
         notes.append(f"{size} components, as many as a picture shows; ⟨n_components⟩ gives more")
 
     def fit(rows: np.ndarray) -> Any:
-        ridge = Ridge(GLRM_RIDGE)
+        ridge = twofold.factors.Ridge(GLRM_RIDGE)
         model = twofold.Factorization(
             size, loss=kinds, left=ridge, right=ridge, intercept=True, scale=True, random_state=seed
         )
@@ -212,6 +214,8 @@ def fit_glrm(encoded: Encoded, k: Any, seed: int, notes: list[str]) -> Reduced:
 
 def loss_of(part: str, column: Column) -> Loss:
     """The loss of a column's kind."""
+    from twofold.factors import Logistic, Multinomial, Ordinal, Squared
+
     if part == "weekday":
         return Multinomial(len(WEEKDAYS))
     if column.role == "flag":

@@ -17,7 +17,6 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, clone
-from sklearn.cluster import KMeans as SklearnKMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -389,6 +388,8 @@ def group_centers(Z: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray | N
     """Return an order of the centers that puts near ones together, and the group of each in that order."""
     if count <= 1:
         return np.arange(len(Z)), np.zeros(len(Z), np.int64) if count else None
+    from sklearn.cluster import KMeans as SklearnKMeans
+
     near = SklearnKMeans(count, n_init=1, max_iter=5, random_state=0).fit_predict(Z)
     order = np.argsort(near, kind="stable")
     return order, np.unique(near[order], return_inverse=True)[1].astype(np.int64)

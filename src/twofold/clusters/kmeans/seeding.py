@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.cluster import kmeans_plusplus
 
 from twofold.clusters.kmeans.assign import Centers, find_nearest, wrap_centers
 from twofold.core.data.blocks import Blocks, Rows
@@ -75,6 +74,8 @@ def _read(X: Any) -> Any:
 
 
 def _start_plusplus(rows: Any, w: np.ndarray | None, s: Seeding, tries: int | None = None) -> np.ndarray:
+    from sklearn.cluster import kmeans_plusplus
+
     if not sparse.issparse(rows):  # squared distances cancel far from the origin; sparse rows are near it
         own = isinstance(rows, np.ndarray) and rows.flags.owndata and not s.blocks.source.in_memory
         rows = np.subtract(rows, s.mean.astype(rows.dtype), out=rows if own else None)

@@ -18,7 +18,6 @@ from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.cluster import kmeans_plusplus
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.clusters.kmeans.assign import Centers
@@ -305,7 +304,9 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
 
     def _draw_rows(self, data: Observed, seed: int) -> np.ndarray:
         """Draw rows for a start, with holes at the columns' means."""
-        if self.init_params == "k-means++":
+        if self.init_params == "k-means++" and self.n_components > 1:
+            from sklearn.cluster import kmeans_plusplus
+
             rows = gather_rows(engine_for(data.blocks), data.blocks).astype(np.float64)
             rows = np.where(np.isnan(rows), data.columns.mean, rows)
             centered = rows - data.columns.mean
