@@ -32,7 +32,7 @@ WRITING = [
     ["compress", "photo.png", "--psnr", "60", "-o", "OUT/a.tfi"],
     ["denoise", "photo.png", "-o", "OUT/a.png"],
     ["inpaint", "photo.png", "--color", "#000000", "--tolerance", "9", "-o", "OUT/a.tiff"],
-    ["sense", "photo.png", "-o", "OUT/a.png"],
+    ["sense", "photo.png", "--simulate", "-o", "OUT/a.png"],
     ["train", "autoencoder", "images.npy", "--epochs", "1", "--save", "OUT/a.twofold"],
     ["generate", "mixture.twofold", "-n", "500", "-o", "OUT/a.npy"],
     ["apply", "mixture.twofold", "numbers.csv", "--what", "transform", "-o", "OUT/a.csv"],

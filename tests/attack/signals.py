@@ -26,7 +26,7 @@ LONG = {
     "denoise": ["denoise", "photo.png", "-o", "out.png"],
     "compress": ["compress", "large.png", "-o", "out.tfi"],
     "inpaint": ["inpaint", "photo.png", "--mask", "mask.png", "-o", "out.png"],
-    "sense": ["sense", "photo.png", "-o", "out.png"],
+    "sense": ["sense", "photo.png", "--simulate", "-o", "out.png"],
     "apply": ["apply", "mixture.twofold", "many.csv", "-o", "out.csv"],
     "words": ["words", "vectors.txt", "export", "out.png"],
     "tour": ["tour", "-o", "out.html"],

@@ -11,15 +11,15 @@ FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
-def compare(image, a, b, i, j, size, most):
-    """Compute the squared distance of two patches of `image` (h,w,c), or something above `most`."""
+def compare(image, a, b, i, j, size, limit):
+    """Compute the squared distance of two patches of `image` (h,w,c), or something above `limit`."""
     total = image.dtype.type(0)
     for u in range(size):
         for v in range(size):
             for c in range(image.shape[2]):
                 difference = image[a + u, b + v, c] - image[i + u, j + v, c]
                 total += difference * difference
-        if total > most:
+        if total > limit:
             return total
     return total
 

@@ -8,7 +8,7 @@ spread   how far the PSNR of the holes may be from that: sites differ, and the h
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import ndimage
@@ -22,7 +22,7 @@ MAX_SHIFTS = 40  # moves of the holes that are tried
 MIN_KNOWN_SHARE = 0.9  # of a hole where it is moved to
 MAX_SCATTERED_DEPTH = 2.5  # pixels to the nearest known one: holes are scattered pixels
 MIN_PIECE, DEPTHS_PER_PIECE = 24, 6  # pixels across a piece of a long hole; or as many as it is deep, times this
-NEAR_PIXELS = 24  # how far a hole is moved at first, beside its own size
+MIN_REACH_PIXELS = 24  # how far a hole is moved at first, beside its own size
 DEPTH_EDGES = 1.2, 1.8, 2.5, 4, 6, 9, 13, 19, 28  # pixels: bins of the distance to the nearest known one
 RESAMPLES = 400
 MIN_SPREAD = 0.3  # dB: hidden pixels leave fewer known ones
@@ -52,7 +52,7 @@ def hide_pixels(holes: np.ndarray, seed: int) -> np.ndarray:
         hidden = int((sites > 0).sum())
         if hidden >= wanted:
             break
-        reach = np.minimum(across + NEAR_PIXELS * (1 + turn // 8), holes.shape).astype(int)  # near is more alike
+        reach = np.minimum(across + MIN_REACH_PIXELS * (1 + turn // 8), holes.shape).astype(int)  # near is more alike
         move_holes(labels, corners, sites, wanted - hidden, rng.integers(1 - reach, reach), rng)
     if (sites > 0).sum() < min(wanted, MIN_HIDDEN) / 2:
         fill_up(holes, sites, wanted, rng)
@@ -121,7 +121,7 @@ def fill_up(holes: np.ndarray, sites: np.ndarray, wanted: float, rng: np.random.
 def measure_on_hidden(
     pixels: np.ndarray, holes: np.ndarray, seed: int, peak: float, fills: dict[str, Callable[..., np.ndarray]]
 ) -> tuple[int, dict[str, Quality]]:
-    """How many pixels were hidden, and the quality of each way to fill (image, missing) them."""
+    """Hide pixels, and return their number and the quality of each function that fills (image, missing)."""
     sites = hide_pixels(holes, seed)
     hidden = sites > 0
     missing = holes | hidden
@@ -151,7 +151,7 @@ def weigh_depths(depths: np.ndarray, holes: np.ndarray, hidden: np.ndarray) -> n
 
 
 def count_sites(labels: np.ndarray) -> float:
-    """How many sites there are, by their pixels: few large ones count more than many small ones."""
+    """Count the sites by their pixels: few large ones weigh more than many small ones."""
     sizes = np.bincount(labels[labels > 0]).astype(np.float64)
     return float(sizes.sum() ** 2 / np.square(sizes).sum())
 
@@ -175,12 +175,13 @@ def summarize(
     return Quality(quality, MIN_SPREAD + float(width * deviation))
 
 
-def describe_quality(one: Any) -> str:
+def describe_quality(quality: Quality) -> str:
     """Decibels with their spread.
 
     >>> describe_quality(Quality(29.44, 0.82))
     '29.4 ± 0.8 dB'
     """
-    if not np.isfinite(one.psnr):
+    if not np.isfinite(quality.psnr):
         return "exact"
-    return f"{one.psnr:.1f} ± {one.spread:.1f} dB" if np.isfinite(one.spread) else f"about {one.psnr:.1f} dB"
+    about = f"about {quality.psnr:.1f} dB"
+    return f"{quality.psnr:.1f} ± {quality.spread:.1f} dB" if np.isfinite(quality.spread) else about

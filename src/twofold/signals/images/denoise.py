@@ -186,11 +186,13 @@ def _is_noisy(channel: np.ndarray, sigma: float) -> bool:
     return low < high and sigma > MIN_NOISE * (high - low)
 
 
-def _set_noise_to_one(channel: np.ndarray, sigma: float, least: float = MIN_NOISE_FLOAT32) -> tuple[np.ndarray, float]:
+def _set_noise_to_one(
+    channel: np.ndarray, sigma: float, min_noise: float = MIN_NOISE_FLOAT32
+) -> tuple[np.ndarray, float]:
     """The channel in units of its noise, whatever its own were, in place if it can be; and what was subtracted."""
     low, high = _find_range(channel)
     middle = low + (high - low) / 2
-    Y = channel.astype(channel.dtype if sigma > least * (high - low) else np.float64, copy=False)
+    Y = channel.astype(channel.dtype if sigma > min_noise * (high - low) else np.float64, copy=False)
     Y -= middle
     Y /= sigma
     return Y, middle

@@ -102,7 +102,7 @@ def find_usable(missing: np.ndarray, size: int) -> np.ndarray:
 def refine(
     image: np.ndarray, missing: np.ndarray, size: int, matches: np.ndarray | None, state: np.ndarray, rounds: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The image with its holes filled anew, round by round, and the matches of the last round."""
+    """The image with its holes filled again, round by round, and the matches of the last round."""
     usable = find_usable(missing, size)
     places = np.argwhere(~usable)
     sources = np.argwhere(usable)

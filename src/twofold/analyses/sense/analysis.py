@@ -1,111 +1,47 @@
-"""An image or signals measured fewer times than they have numbers, and recovered from that.
+"""An image or signals recovered from fewer measurements than they have numbers.
 
-The measurements are random; of all signals that explain them the one with the least sum of coefficients in a basis is
-taken. It is compared with least squares, the shortest signal that explains them, which knows nothing of a basis.
+Of all signals that explain the measurements the one with the least sum of coefficients in a basis is taken. It is
+compared with least squares, the shortest signal that explains them, which knows nothing of a basis. The measurements
+are given, with the matrix that made them or its seed (`measured.py`); or, as a test, they are simulated here.
 """
 
 from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
 
 import twofold
-from twofold.analyses.common.analysis import OneFile, Seed, analysis, list_planned_files
+from twofold.analyses.common.analysis import OneFile, Seed, analysis
 from twofold.analyses.common.answer import FRAMES, Grid
-from twofold.analyses.common.images import ComparedAnswer, ImageAnswer, as_image, check_formats, decibels
+from twofold.analyses.common.images import ComparedAnswer, ImageAnswer, decibels
 from twofold.analyses.common.signals import SignalAnswer
-from twofold.analyses.common.tables import as_table
+from twofold.analyses.sense.data import Data, holds_signals, read_channels, read_signals
+from twofold.analyses.sense.measured import (
+    Measured,
+    RecoveredImage,
+    RecoveredSignals,
+    check_endings,
+    draw_model,
+    read_matrix,
+    recover_measured,
+)
 from twofold.core.checks import InputError
 from twofold.core.declaration import Flag
 from twofold.core.progress import Progress, doing, part, report
+from twofold.core.seeds import generator
 from twofold.io.images import Picture
 from twofold.io.recordings import Recording
-from twofold.io.tables.table import unique_names
 
-ARRAYS = (".npy", ".npz")
-TABLES = (*ARRAYS, ".csv", ".tsv", ".txt", ".dat", ".parquet", ".jsonl")
-MIN_LENGTH = 8  # numbers in a signal
 VARIANCE_SHARE = 0.99  # held by the coefficients that are counted
 FAST = ("fourier", "hadamard")  # the others are matrices
 FRACTIONS = (0.1, 0.2, 0.3, 0.5)  # tried beside the one asked for
 MAX_NUMBERS_TO_COMPARE = 100_000  # of data on which other fractions are tried; by matrices a hundredth of that
-
-
-@dataclass
-class Data:
-    """The channels of an image (c,h,w), or signals (c,d)."""
-
-    X: np.ndarray
-    before: Picture | Recording
-
-    @property
-    def size(self) -> int:
-        """Numbers in one signal or channel."""
-        return int(self.X[0].size)
-
-    @property
-    def peak(self) -> float:
-        """The range that an error is compared with."""
-        return self.before.peak if isinstance(self.before, Picture) else float(np.ptp(self.X)) or 1.0
-
-    def clip(self, recovered: np.ndarray) -> np.ndarray:
-        """The values, set to the nearest that an image can have."""
-        return np.clip(recovered, 0, self.before.peak) if isinstance(self.before, Picture) else recovered
-
-    def restore(self, recovered: np.ndarray) -> Picture | Recording:
-        """An image or signals of the kind that was given."""
-        if isinstance(self.before, Recording):
-            return replace(self.before, signals=recovered)
-        like = self.before.pixels
-        flat = recovered[0] if like.ndim == 2 else np.moveaxis(recovered, 0, 2)
-        return replace(self.before, pixels=np.clip(np.rint(flat), 0, self.before.peak).astype(like.dtype))
-
-
-def holds_signals(data: Any) -> bool:
-    """True for signals (tables, frames and floats), false for an image (image files and bytes)."""
-    if isinstance(data, (str, os.PathLike)):
-        return Path(os.fspath(data).split("::")[0].removesuffix(".gz")).suffix.lower() in TABLES
-    return not isinstance(data, Picture) and getattr(data, "dtype", None) not in (np.uint8, np.uint16)
-
-
-def read_channels(source: Any) -> Data:
-    image = as_image(source)
-    check_formats(list_planned_files(), image)
-    pixels = image.pixels.astype(np.float64)
-    return Data(pixels[None] if pixels.ndim == 2 else np.moveaxis(pixels, 2, 0), image)
-
-
-def read_signals(data: Any) -> Data:
-    """Each column is a signal (of a bare array: each row), but an evenly rising first column is time."""
-    if isinstance(data, np.ndarray) and data.ndim == 1:
-        data = data[:, None]
-    table = as_table(data)
-    X = table.array()
-    X = np.asarray(X.todense() if hasattr(X, "todense") else X, dtype=np.float64)
-    names, notes = list(table.columns), list(table.notes)
-    blank = np.argwhere(np.isnan(X))
-    if len(blank):
-        row, column = (int(i) for i in blank[0])
-        raise InputError(f'{table.source}: row {row + 1} of "{names[column]}" is blank. Fill it: twofold complete.')
-    path = Path(os.fspath(data).split("::")[0]) if isinstance(data, (str, os.PathLike)) else None
-    several, steps = X.shape[1] > 1, np.diff(X[:, 0])
-    if several and (path.suffix.lower() in ARRAYS if path else isinstance(data, np.ndarray)):
-        notes.append(f"each of the {len(X):,} rows is a signal of {X.shape[1]:,} numbers")
-        X, names = X.T, [f"row {i + 1}" for i in range(len(X))]
-    elif several and len(steps) > 1 and steps[0] > 0 and np.allclose(steps, steps[0], rtol=1e-3, atol=0):
-        notes.append(f'"{names[0]}" rises evenly and is taken for time')
-        X, names = X[:, 1:], names[1:]
-    if len(X) < MIN_LENGTH:
-        raise InputError(f"{table.source}: signals of {len(X)} numbers are too short. Give {MIN_LENGTH} or more.")
-    signals = np.ascontiguousarray(X.T)
-    return Data(signals, Recording(signals, unique_names(names)[0], notes=notes, source=table.source))
 
 
 class Trial(NamedTuple):
@@ -223,11 +159,13 @@ def find_sparser_basis(data: Data) -> Sparsity:
     return best
 
 
-def recover(data: Data, model: Any) -> np.ndarray:
-    """Measure every channel or signal, and recover it."""
+def recover(data: Data, model: Any, sigma: float, seed: int) -> np.ndarray:
+    """Measure every channel or signal, with noise if there is to be some, and recover it."""
     recovered = np.empty_like(data.X)
     for i, x in enumerate(data.X):
-        recovered[i] = model.recover(model.measure(x))
+        y = model.measure(x)
+        noise = generator(seed, 1 + i).normal(0, sigma, y.shape) if sigma else 0.0
+        recovered[i] = model.recover(y + noise, sigma)
         report(i + 1, len(data.X))
     return data.clip(recovered)
 
@@ -248,43 +186,94 @@ def measure_error(data: Data, fraction: float, model: Any, recovered: np.ndarray
     return Trial(fraction, model.n_measurements_, error, psnr(data.X, recovered, data.peak))
 
 
+def parse_shape(text: str) -> tuple[int, ...]:
+    """The length of a signal, or height and width of an image.
+
+    >>> parse_shape("256"), parse_shape("48x64")
+    ((256,), (48, 64))
+    """
+    parts = str(text).lower().replace("×", "x").split("x")
+    if len(parts) > 2 or not all(part.strip().isdigit() and int(part) for part in parts):
+        raise InputError(
+            f"⟨length={text}⟩: give the numbers of a signal, such as 256, or height x width, such as 48x64."
+        )
+    return tuple(int(part) for part in parts)
+
+
 @analysis()
 def sense(
     data: OneFile,
     *,
-    fraction: Annotated[float, Flag(min=0, max=1, unit="F")] = 0.3,
+    matrix: Annotated[Any, Flag(unit="FILE")] = None,
+    length: Annotated[Any, Flag(unit="N", parse=parse_shape)] = None,
+    sigma: Annotated[float, Flag(min=0, unit="S")] = 0.0,
+    simulate: bool = False,
+    fraction: Annotated[float | None, Flag(min=0, max=1, unit="F")] = None,
     kind: Literal["fourier", "hadamard", "gaussian", "rademacher"] | None = None,
     seed: Seed = 0,
     progress: Progress | None = None,
-) -> SensedSignals | SensedImage:
-    """Recover an image or signal from fewer random measurements than it has numbers.
+) -> Measured | RecoveredSignals | RecoveredImage | SensedSignals | SensedImage:
+    """Recover an image or signal from fewer measurements than it has numbers.
 
     Parameters
     ----------
     data : path, frame or array
-        An image: a file, or uint8 or uint16 of shape (h, w) or (h, w, 3). Or signals: the columns of a table or frame,
-        where one that rises evenly first is time; the rows of an array of floats, or one signal (d,).
+        The measured numbers, with `matrix` or `length`: each column of a table or frame, or each row of an array, is
+        what was measured of one signal. To simulate: an image (a file, or uint8 or uint16 of shape (h, w) or
+        (h, w, 3)), or signals.
+    matrix : path, array or None
+        What was measured: the row of a measurement has its weight for each number of the signal.
+    length
+        Numbers of the signal, or height x width of an image. Without a matrix: the measurements are those that `kind`
+        and `seed` draw for it.
+    sigma
+        Standard deviation of the noise of a measurement.
+    simulate
+        Measure the data here, recover it, and compare: a test.
     fraction
-        Measurements, as a share of the numbers there are.
+        Simulated measurements, as a share of the numbers there are. Default: 0.3. Simulates.
     kind
-        What is measured. Default: fourier for images, hadamard for signals.
+        What is measured. Default: gaussian; simulated: fourier for images, hadamard for signals.
 
     Returns
     -------
-    SensedImage or SensedSignals
-        ``image`` holds a recovered image, ``table`` recovered signals, ``model`` the measurements that were drawn.
+    RecoveredSignals, RecoveredImage, SensedSignals or SensedImage
+        ``image`` holds a recovered image, ``table`` recovered signals, ``model`` the measurements.
 
     Examples
     --------
     >>> time = np.arange(128)
-    >>> answer = sense(np.cos(0.3 * time) + np.cos(0.9 * time), fraction=0.5)
-    >>> bool(answer.figures["psnr"] > answer.baseline["psnr"])
+    >>> signal = np.cos(0.3 * time) + np.cos(0.9 * time)
+    >>> A = np.random.default_rng(0).normal(size=(64, 128))
+    >>> answer = sense(A @ signal, matrix=A)
+    >>> bool(np.linalg.norm(answer.signals[0] - signal) < 0.3 * np.linalg.norm(signal))
     True
     """
+    simulate = simulate or fraction is not None
+    if simulate and (matrix is not None or length is not None):
+        raise InputError("⟨simulate⟩ measures here: leave out ⟨matrix⟩ and ⟨length⟩, which say what was measured.")
+    if simulate:
+        return simulate_measuring(data, 0.3 if fraction is None else fraction, kind, sigma, seed)
+    if matrix is None and length is None:
+        raise InputError(
+            f"{data if isinstance(data, (str, os.PathLike)) else 'the data'}: nothing says how it was measured. Give "
+            "⟨matrix=matrix.npy⟩; ⟨length=256⟩ with the kind and seed that drew it; or ⟨simulate⟩ to measure it here."
+        )
+    with doing("reading"):
+        measured = read_signals(data)
+        model = (
+            read_matrix(matrix, length, measured) if matrix is not None else draw_model(length, kind, measured, seed)
+        )
+    return recover_measured(measured, model, sigma, seed, drawn=matrix is None)
+
+
+def simulate_measuring(data: Any, fraction: float, kind: str | None, sigma: float, seed: int) -> Any:
+    """Measure an image or signals, recover them, and compare."""
     if fraction == 0:
         raise InputError(f"⟨fraction={fraction:g}⟩: measurements are a share above 0 and up to 1, such as 0.3.")
     with doing("reading"):
         given = read_signals(data) if holds_signals(data) else read_channels(data)
+        check_endings((SensedSignals if isinstance(given.before, Recording) else SensedImage).endings)
         sparsity = find_sparser_basis(given)
     notes, is_image = given.before.notes, isinstance(given.before, Picture)
     if kind is None:
@@ -301,7 +290,7 @@ def sense(
             m = max(1, round(share * given.size))
             model = twofold.CompressiveSensing(m, kind=kind, basis=basis, random_state=seed).fit(given.X[0])
             with part(i, i + 1, len(fractions)):
-                recovered = recover(given, model)
+                recovered = recover(given, model, sigma, seed)
             trials.append(measure_error(given, share, model, recovered))
             if share == fraction:
                 best, chosen, result = trials[-1], model, recovered
@@ -319,7 +308,7 @@ def sense(
         },
         baseline={"method": "least squares", "relative_error": squares.relative_error, "psnr": squares.psnr},
         notes=notes,
-        chosen={"kind": kind},
+        chosen={"kind": kind, "fraction": fraction},
         before=given.before,
         after=given.restore(result),
         kind=kind,
