@@ -80,9 +80,41 @@ _OTHERS = {
     "InputError": "twofold.core.checks",
     "ModelFileError": "twofold.core.checks",
 }
+_CALLED_HERE = {  # what other libraries call it
+    "TruncatedSVD": "LSA for texts, linalg.truncated_svd or PCA for tables",
+    "Word2Vec": "SkipGram",
+    "FastText": "SkipGram",
+    "KeyedVectors": "WordVectors",
+    "LdaModel": "LatentDirichletAllocation",
+    "LDA": "LatentDirichletAllocation",
+    "CountVectorizer": "BagOfWords",
+    "TfidfVectorizer": "BagOfWords with LSA",
+    "MiniBatchKMeans": "KMeans, which has partial_fit and reads files",
+    "IncrementalPCA": "PCA, which has partial_fit and reads files",
+    "AlternatingLeastSquares": "ImplicitALS",
+    "SVD": "linalg.truncated_svd, or ALS for ratings",
+    "SVDpp": "SVDPlusPlus",
+    "KNNBasic": "Neighborhood",
+    "KNNBaseline": "Neighborhood",
+    "BaselineOnly": "Biases",
+    "SLIM": "EASE",
+    "DictionaryLearning": "KSVD",
+    "MiniBatchDictionaryLearning": "OnlineDictionary",
+    "SparsePCA": "Factorization with L1",
+    "LinearDiscriminantAnalysis": "FisherLDA",
+    "KNNImputer": "ColumnImpute or ForestImpute",
+    "IterativeImputer": "ForestImpute",
+    "SimpleImputer": "MeanImpute",
+    "GMM": "GaussianMixture",
+    "BayesianGaussianMixture": "GaussianMixture with select",
+    "OrthogonalMatchingPursuit": "signals.orthogonal_matching_pursuit",
+    "ProbabilisticPCA": "PPCA",
+    "AutoEncoder": "Autoencoder",
+}
 _FAMILIES = ("linear", "completion", "topics", "words", "clusters", "signals", "deep", "factors")
 _MODULES = {
-    name: f"twofold.{name}" for name in ("analyses", "datasets", "linalg", "metrics", "plots", "text", *_FAMILIES)
+    name: f"twofold.{name}"
+    for name in ("analyses", "datasets", "interchange", "linalg", "metrics", "plots", "text", *_FAMILIES)
 }
 _HOMES = {**_MODELS, **_OTHERS}
 
@@ -94,6 +126,8 @@ def __getattr__(name: str) -> Any:
         value: Any = importlib.import_module(_MODULES[name])
     elif name in _HOMES:
         value = getattr(importlib.import_module(_HOMES[name]), name)
+    elif name in _CALLED_HERE:  # an AttributeError would be replaced by Python's own words
+        raise ImportError(f"{name} is called {_CALLED_HERE[name]} here.", name=f"twofold.{name}")
     else:
         raise AttributeError(f"module 'twofold' has no attribute {name!r}")
     globals()[name] = value

@@ -6,6 +6,7 @@ from twofold import completion as completion
 from twofold import datasets as datasets
 from twofold import deep as deep
 from twofold import factors as factors
+from twofold import interchange as interchange
 from twofold import linalg as linalg
 from twofold import linear as linear
 from twofold import metrics as metrics

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import importlib
 import inspect
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Self, TypeVar, cast
@@ -146,6 +147,18 @@ class Model(CallbackSupportMixin, BaseEstimator):
         """Write the fitted model to one `.twofold` file: no pickle, no code, replaced atomically."""
         check_is_fitted(self)
         model_file.save(self, path)
+
+    def to_sklearn(self) -> Any:
+        """The fitted twin in scikit-learn, of models that have one; nothing is fitted again."""
+        return importlib.import_module("twofold.interchange.sklearn_twins").to_sklearn(self)
+
+    def to_onnx(self, path: PathLike) -> None:
+        """Write linear maps, k-means, Gaussian mixtures and networks as an ONNX file (extra ``export``).
+
+        Its input "X" is rows (n,d) of float32; its outputs are those of :mod:`twofold.interchange.onnx_graphs`, which
+        agree with the model's own to 1e-5.
+        """
+        importlib.import_module("twofold.interchange.onnx_graphs").to_onnx(self, path)
 
     def _blocks(self, X: Table, *, reset: bool = False, y: Any = NO_LABELS, min_rows: int = 1) -> Any:
         """X as row blocks, its shape and names checked; with y, the pair. Values are checked where they are read."""

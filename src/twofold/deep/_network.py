@@ -124,6 +124,11 @@ class Network(Model):
             self._module = known = (self.weights_, self._copy().to(choose_device(self.device)).eval())
         return known[1]
 
+    def to_torch(self) -> nn.Module:
+        """A copy of the trained torch module, on the CPU and in evaluation mode: it takes rows as float32 tensors."""
+        check_is_fitted(self)
+        return self._copy().eval()
+
     def _copy(self) -> nn.Module:
         """A module with the weights of the last fit."""
         with seed_torch(0):  # the weights drawn in building are replaced

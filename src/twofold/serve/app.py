@@ -2,7 +2,7 @@
 
 POST /models/{name}/{operation}    JSON; rows also as .npy or Arrow
 GET  /models, /models/{name}       what there is, and what it can be asked
-GET  /healthz, /readyz, /metrics   for those who run it;   /docs, /openapi.json for those who use it
+GET  /healthz, /readyz, /metrics   for operators;   /docs, /openapi.json   for users
 """
 
 from __future__ import annotations
@@ -78,7 +78,9 @@ class Gate:
         if self.settings.token and scope["path"] not in OPEN_PATHS:
             given = headers.get(b"authorization", b"").decode("latin-1")
             if not same(given, f"Bearer {self.settings.token}"):
-                wanted = "Send the header Authorization: Bearer TOKEN, with the token of --token."
+                wanted = (
+                    "Send the header Authorization: Bearer TOKEN, with the token that this server was started with."
+                )
                 return await refuse(401, wanted, {"www-authenticate": "Bearer"})(scope, receive, send)
         return await limit_body(self.app, self.settings.body, scope, receive, send)
 
@@ -197,7 +199,7 @@ def create(settings: Settings) -> Gate:
 
 
 def add_about(app: FastAPI, service: Service) -> None:
-    """What there is, and how it is doing."""
+    """Add the addresses that describe the models and measure the service."""
 
     @app.get("/healthz", summary="Whether the process answers", tags=["service"])
     async def healthz() -> dict[str, str]:
@@ -233,11 +235,11 @@ def describe(model: ServedModel) -> dict[str, Any]:
     return {"name": model.name, "class": type(now.model).__name__, "version": now.version, "operations": examples}
 
 
-def add_operation(app: FastAPI, service: Service, name: str, one: Operation) -> None:
+def add_operation(app: FastAPI, service: Service, name: str, operation: Operation) -> None:
     """One address for one operation of a model."""
-    schema = one.fields.model_json_schema(ref_template="#/components/schemas/{model}")
-    content: dict[str, Any] = {JSON: {"schema": schema, "example": one.example}}
-    if one.by_rows:
+    schema = operation.fields.model_json_schema(ref_template="#/components/schemas/{model}")
+    content: dict[str, Any] = {JSON: {"schema": schema, "example": operation.example}}
+    if operation.by_rows:
         content |= {kind: {"schema": {"type": "string", "format": "binary"}} for kind in (NPY, ARROW)}
     shown = {"requestBody": {"required": True, "content": content}}
     answers: dict[int | str, dict[str, Any]] = {
@@ -250,12 +252,12 @@ def add_operation(app: FastAPI, service: Service, name: str, one: Operation) -> 
     }
 
     @app.post(
-        f"/models/{name}/{one.name}", name=f"{name} {one.name}", summary=one.about.partition(".")[0],
-        description=one.about, tags=[name], openapi_extra=shown, responses=answers, response_class=Response,
+        f"/models/{name}/{operation.name}", name=f"{name} {operation.name}", summary=operation.about.partition(".")[0],
+        description=operation.about, tags=[name], openapi_extra=shown, responses=answers, response_class=Response,
     )  # fmt: skip
-    @metrics.measured(name, one.name)
+    @metrics.measure(name, operation.name)
     async def ask(request: Request) -> Response:
-        return await service.answer(name, one.name, request)
+        return await service.answer(name, operation.name, request)
 
 
 ERROR_SCHEMA = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}

@@ -3,7 +3,7 @@
     request → queue (bounded: 503 beyond) → batch of equal options → one thread → answers, or 504 after the deadline
 
 While a batch is computed the next one gathers, so that more load makes larger batches. If a batch fails, its requests
-are answered one by one, so that nobody gets the error of another.
+are answered one by one, so that each gets its own error.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Batcher:
             self.arrived.clear()
 
     def take(self) -> list[Request]:
-        """The next requests with equal keys, without those that nobody waits for."""
+        """The next requests with equal keys, without those that are no longer waited for."""
         batch: list[Request] = []
         others: list[Request] = []
         while self.waiting and len(batch) < MAX_BATCH:

@@ -28,12 +28,12 @@ failures = Gauge("twofold_reload_failures", "Changed files that could not be loa
 version = Gauge("twofold_model_since_seconds", "When a version was loaded", ["model", "version"], registry=registry)
 
 
-def measured(model: str, operation: str) -> Callable[[Callable[..., Awaitable[Any]]], Callable[..., Awaitable[Any]]]:
+def measure(model: str, operation: str) -> Callable[[Callable[..., Awaitable[Any]]], Callable[..., Awaitable[Any]]]:
     """Count the requests of one operation by status, and time them."""
 
     def wrap(handler: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         @functools.wraps(handler)
-        async def wrapped(*args: Any, **options: Any) -> Any:
+        async def run(*args: Any, **options: Any) -> Any:
             start, status = time.perf_counter(), 500
             try:
                 answer = await handler(*args, **options)
@@ -46,7 +46,7 @@ def measured(model: str, operation: str) -> Callable[[Callable[..., Awaitable[An
                 requests.labels(model, operation, status).inc()
                 seconds.labels(model, operation).observe(time.perf_counter() - start)
 
-        return wrapped
+        return run
 
     return wrap
 

@@ -60,7 +60,7 @@ class ServedModel:
 
 
 def read_stamp(path: Path) -> tuple[int, int, int]:
-    """What changes when a file is replaced."""
+    """Return what changes when a file is replaced."""
     about = path.stat()
     return about.st_mtime_ns, about.st_size, about.st_ino
 

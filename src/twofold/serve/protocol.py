@@ -1,8 +1,8 @@
 """HTTP connections that are bounded: in number, and in the time until a request has come.
 
 uvicorn limits neither, so that clients that open connections and send nothing, or a byte now and then, would hold them
-for ever. Here such a connection ends after HEADER_SECONDS; beyond MAX_CONNECTIONS the one that has waited longest gives
-way to the newest, so that those who ask are answered.
+without end. Here such a connection ends after HEADER_SECONDS; beyond MAX_CONNECTIONS the one that has waited longest
+gives way to the newest, so that requests are answered.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class BoundedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         super().data_received(data)
         cycle = self.cycle
         if cycle is not None and not cycle.response_complete:
-            self._asked()
+            self._stop_waiting()
         elif self not in _waiting:
             self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._asked()
+        self._stop_waiting()
         super().connection_lost(exc)
 
     def _wait(self) -> None:
@@ -42,11 +42,11 @@ class BoundedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
             next(iter(_waiting))._end()
         _waiting[self] = self.loop.call_later(HEADER_SECONDS, self._end)
 
-    def _asked(self) -> None:
+    def _stop_waiting(self) -> None:
         timer = _waiting.pop(self, None)
         if timer is not None:
             timer.cancel()
 
     def _end(self) -> None:
-        self._asked()
+        self._stop_waiting()
         self.transport.abort()

@@ -21,7 +21,7 @@ def rec(request):
     return Recommender(request.param, random_state=0).fit(ratings, users=users, items=items)
 
 
-def seen_by(rec, user):
+def list_seen(rec, user):
     row = np.searchsorted(rec.users_, user)
     return set(rec.items_[rec.ratings_[[row]].indices].tolist())
 
@@ -45,8 +45,8 @@ def test_lists_keep_to_what_may_be_in_them(rec):
     some = usual["item"].to_list()[4:9]
     assert rec.recommend(user, n=60, items=some)["item"].to_list() == some
     everything = rec.recommend(user, n=60, filter_seen=False)
-    assert set(everything["item"]) - set(usual["item"]) >= seen_by(rec, user)
-    assert seen_by(rec, user).isdisjoint(usual["item"])
+    assert set(everything["item"]) - set(usual["item"]) >= list_seen(rec, user)
+    assert list_seen(rec, user).isdisjoint(usual["item"])
     assert rec.recommend(user, items=some, exclude=some).is_empty()
 
 

@@ -102,15 +102,15 @@ class ListMaker:
         with_features = np.flatnonzero(new >= 0)
         if len(with_features):
             self._list_features(rec.content_["user"]["new"][new[with_features]], with_features, found, choice)
-        who = np.repeat(np.arange(len(rows)), (found.items >= 0).sum(axis=1))
-        column = pl.Series(who) if by_place else None
+        owner = np.repeat(np.arange(len(rows)), (found.items >= 0).sum(axis=1))
+        column = pl.Series(owner) if by_place else None
         if many and not by_place:
             ids = np.empty(len(rows), rec.users_.dtype)
             ids[known] = rec.users_[rows[known]]
             if len(with_features):
                 ids[with_features] = rec.content_["user"]["ids"][new[with_features]]
-            column = as_series(ids[who])
-        return self._as_frame(found, rows[who], column)
+            column = as_series(ids[owner])
+        return self._as_frame(found, rows[owner], column)
 
     def find_users(self, users: list[Any]) -> tuple[np.ndarray, np.ndarray]:
         """Rows of users with ratings, and places of those known by features alone; -1 where there is none."""
@@ -121,7 +121,7 @@ class ListMaker:
         return rows, new
 
     def list_new(self, ratings: Any, features: Any, choice: Choice) -> tuple[pl.DataFrame, list]:
-        """The lists of users who are not in the data, from ratings or features, and the items that are unknown."""
+        """The lists of users that are not in the data, from ratings or features, and the items that are unknown."""
         rec, many = self.rec, _is_several(ratings, features)
         given = list(ratings if many and ratings is not None else [ratings if not many else None])
         told = list(features if many and features is not None else [features if not many else None])
@@ -139,33 +139,33 @@ class ListMaker:
             F = sparse.vstack([_features.encode_one(told[a], columns, "user") for a in at], format="csr")
             self._list_features(F, at, found, choice)
         rated = self._list_ratings(X, np.flatnonzero(~by_features), found, choice)
-        who = np.repeat(np.arange(size), (found.items >= 0).sum(axis=1))
-        frame = self._as_frame(found, np.full(len(who), -1), pl.Series(who) if many else None, rated)
+        owner = np.repeat(np.arange(size), (found.items >= 0).sum(axis=1))
+        frame = self._as_frame(found, np.full(len(owner), -1), pl.Series(owner) if many else None, rated)
         return frame, [item for _, unknown in rows for item in unknown]
 
     def _start(self, m: int, n: int) -> tuple[np.ndarray, np.ndarray]:
         n = min(n, len(self.ids))
         return np.full((m, n), -1, np.int64), np.full((m, n), -np.inf)
 
-    def _list_features(self, F: sparse.csr_array, at: np.ndarray, found: Lists, choice: Choice) -> None:
+    def _list_features(self, F: sparse.csr_array, at: np.ndarray, lists: Lists, choice: Choice) -> None:
         """Lists of users known by features alone, some at a time."""
         step = rows_per_block(len(self.ids), np.dtype(np.float64))
         for a in range(0, len(at), step):
             S = self._with_new(_features.score_users(self.rec.content_["user"], F[a : a + step]))
             best = rank_scores(S, _nothing(len(S)), choice.n, choice.barred)
-            found.items[at[a : a + step]], found.scores[at[a : a + step]] = best
+            lists.items[at[a : a + step]], lists.scores[at[a : a + step]] = best
 
-    def _list_ratings(self, X: sparse.csr_array, at: np.ndarray, found: Lists, choice: Choice) -> np.ndarray | None:
+    def _list_ratings(self, X: sparse.csr_array, at: np.ndarray, lists: Lists, choice: Choice) -> np.ndarray | None:
         """Lists of new users from their ratings (m,d), some at a time; the ratings they would give, if another model
         than that of the lists predicts them."""
         rec, step = self.rec, rows_per_block(len(self.ids), np.dtype(np.float64))
-        rated = None if rec.ranker_ is None else np.zeros(found.items.shape)
+        rated = None if rec.ranker_ is None else np.zeros(lists.items.shape)
         for a in range(0, len(at), step):
             some = at[a : a + step]
             x = X[some]
             S = self._with_new(self._fold(rec.ranking_, rec._rank_values(x), rec._score_unknown))
             best = rank_scores(S, x if choice.filter_seen else _nothing(len(S)), choice.n, choice.barred)
-            found.items[some], found.scores[some] = best
+            lists.items[some], lists.scores[some] = best
             if rated is not None:
                 values = self._fold(rec.model_, x, rec._rate_unknown)
                 padded = np.hstack([values, np.full((len(x.indptr) - 1, len(self.ids) - self.n_known), rec._middle())])
@@ -196,10 +196,10 @@ class ListMaker:
     # ---- frames ----------------------------------------------------------------------------------------------
 
     def _as_frame(
-        self, found: Lists, rows: np.ndarray, users: pl.Series | None, rated: np.ndarray | None = None
+        self, lists: Lists, rows: np.ndarray, users: pl.Series | None, rated: np.ndarray | None = None
     ) -> pl.DataFrame:
-        there = found.items >= 0
-        items, scores = found.items[there], found.scores[there]
+        there = lists.items >= 0
+        items, scores = lists.items[there], lists.scores[there]
         ratings = self.rate(rows, items, scores) if rated is None else rated[there]
         return self.as_frame(items, scores, ratings, users)
 

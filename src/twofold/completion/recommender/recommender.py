@@ -9,6 +9,7 @@ whose user or item the ratings do not have are predicted from biases, so that th
 
 from __future__ import annotations
 
+import importlib
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -454,6 +455,14 @@ class Recommender(Model):
         row = place(self.users_, user, "user")
         found = rank_row(compare_users(self.ranking_, self.ratings_, row), np.array([row]), n)
         return pl.DataFrame([as_series(self.users_[found.items]).alias("user"), pl.Series("similarity", found.scores)])
+
+    def to_faiss(self) -> Any:
+        """An exact faiss index of the item factors, a row an item in the order of ``items_``, for lists from factors.
+
+        A user's factors, ``ranking_.row_factors_[row]``, find the items of their list by inner product; where items
+        have an offset, which is then one more number of each, append a 1.
+        """
+        return importlib.import_module("twofold.interchange.arrays").index_items(self)
 
     def explain(self, user: Any, item: Any, n: int | None = 5) -> pl.DataFrame:
         """The items the user has rated that carried the prediction for another item.

@@ -13,6 +13,7 @@ has no vector are skipped and counted; `accuracy_of_all` counts skipped question
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Iterator
 from functools import cached_property
@@ -197,6 +198,14 @@ class WordVectors(Model):
         return map_to_plane(self._units(at), method, random_state)
 
     # ---- files -----------------------------------------------------------------------------------------------------
+
+    def to_gensim(self) -> Any:
+        """The same words and vectors as gensim's ``KeyedVectors``."""
+        return importlib.import_module("twofold.interchange.arrays").to_gensim(self)
+
+    def to_faiss(self) -> Any:
+        """An exact faiss index of the vectors, each at length 1: its inner products are those of :meth:`similarity`."""
+        return importlib.import_module("twofold.interchange.arrays").to_faiss(self.vectors_, cosine=True)
 
     def save_word2vec(self, path: str | os.PathLike, binary: bool | None = None) -> None:
         """Write the words and vectors, as float32, to a file that word2vec, gensim and many others read.
