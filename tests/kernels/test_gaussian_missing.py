@@ -8,7 +8,7 @@ from twofold.core.data.missing_patterns import find_patterns
 from twofold.kernels.gaussian_missing import fill_holes, hole_variances, log_density
 
 dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
-dimensions = pytest.mark.parametrize("d", [1, 2, 6])
+dimensions = pytest.mark.parametrize("d", [1, 2, 6, 12])
 
 
 def rows(d, dtype, share=0.4):
