@@ -4,11 +4,14 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist, pdist
 from sklearn.cluster import KMeans as Reference
 from sklearn.exceptions import ConvergenceWarning
 
 from tests.callbacks import Crash, Recorder
 from twofold import Checkpoint, GaussianMixture, KMeans
+from twofold.clusters.kmeans import kmeans as kmeans_module
+from twofold.clusters.kmeans.seeding import swap_centers
 
 STARTS = ["k-means++", "plain-k-means++", "k-means||", "random"]
 
@@ -202,3 +205,43 @@ def test_a_stopped_fit_goes_on_with_its_bounds_to_the_same_bits(small_blocks, tm
     np.testing.assert_array_equal(resumed.cluster_centers_, whole.cluster_centers_)
     assert resumed.history_["objective"] == whole.history_["objective"]
     assert resumed.history_["moved"] == whole.history_["moved"]
+
+
+def plant_six(n, seed=0):
+    """Six clusters of which the nearest are four standard deviations apart, and their cost."""
+    rng = np.random.default_rng(seed)
+    centers = rng.normal(size=(6, 4))
+    centers *= 4 / pdist(centers).min()
+    label = rng.integers(6, size=n)
+    X = centers[label] + rng.standard_normal((n, 4))
+    means = np.array([X[label == c].mean(axis=0) for c in range(6)])
+    return X, float(((X - means[label]) ** 2).sum())
+
+
+def test_long_tables_start_from_a_sample_and_find_planted_clusters(tmp_path, monkeypatch):
+    monkeypatch.setattr(kmeans_module, "CHEAP_SWEEP_OPS", 0.0)  # as if the table was longer still
+    X, planted = plant_six(60_000)
+    fits = [KMeans(6, random_state=seed).fit(X) for seed in range(6)]
+    assert max(fit.inertia_ for fit in fits) <= planted
+    np.save(tmp_path / "x.npy", X)
+    from_disk = KMeans(6, random_state=0).fit(tmp_path / "x.npy")
+    np.testing.assert_array_equal(from_disk.cluster_centers_, fits[0].cluster_centers_)
+    weighted = KMeans(6, random_state=0).fit(X, sample_weight=np.full(len(X), 2.0))
+    assert weighted.inertia_ == pytest.approx(2 * fits[0].inertia_, rel=1e-6)
+
+
+def test_swaps_never_raise_the_cost_and_mend_a_start_with_two_centers_in_one_cluster():
+    X, _ = plant_six(3_000, seed=1)
+    start = KMeans(6, random_state=0).fit(X).cluster_centers_
+    start[0] = start[1] + 0.1  # one cluster without a center, one with two
+
+    def cost(Z):
+        return float((cdist(X, Z) ** 2).min(axis=1).sum())
+
+    mended = [swap_centers(X, start, np.random.default_rng(seed)) for seed in range(5)]
+    assert max(map(cost, mended)) < 0.8 * cost(start)
+    best = start + 0.0
+    for seed in range(3):
+        better = swap_centers(X, best, np.random.default_rng(seed))
+        assert cost(better) <= cost(best) * (1 + 1e-9)
+        best = better

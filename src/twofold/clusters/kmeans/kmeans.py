@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from numbers import Integral
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, clone
@@ -75,13 +75,14 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
     n_clusters : int, default=8
     init : {"auto", "k-means++", "plain-k-means++", "k-means||", "random"}, array of shape (k, d) or function, \
             default="auto"
-        The start. "auto" is k-means++ for small data and k-means‖ for large. "k-means++" is greedy, as in
-        scikit-learn: each center is the best of a few draws; "plain-k-means++" draws once, and has the proved bound
-        of 8(ln k + 2) times the least cost. A function is called with the rows, ``n_clusters`` and ``random_state``,
-        and returns the centers.
+        The start. "auto" is k-means++ for small data, and k-means‖ or fits to a sample for large. "k-means++" is
+        greedy, as in scikit-learn: each center is the best of a few draws; "plain-k-means++" draws once, and has the
+        proved bound of 8(ln k + 2) times the least cost. A function is called with the rows, ``n_clusters`` and
+        ``random_state``, and returns the centers.
     n_init : int or "auto", default="auto"
         Number of starts; the best is kept. "auto" is 10 for "random" and for a function, 1 for "k-means++", plain or
-        not, and for an array; for the others up to 10 if sweeps are cheap.
+        not, and for an array; for the others up to 10 if sweeps are cheap. Of long tables, "auto" of both is the best
+        of up to 10 fits to a sample of some thousand rows, each improved by swaps.
     max_iter : int, default=300
         Sweeps at most.
     tol : float, default=1e-4
@@ -105,7 +106,7 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
     References
     ----------
     Lloyd (1982), *IEEE Trans. Inf. Theory* 28, 129-137. Ding et al. (2015), *ICML* 37 (bounds by groups of centers).
-    Bahmani et al. (2012), *PVLDB* 5 (k-means‖).
+    Bahmani et al. (2012), *PVLDB* 5 (k-means‖). Lattanzi & Sohler (2019), *ICML* 36 (swaps).
 
     Examples
     --------
@@ -214,6 +215,9 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
         if not (isinstance(self.init, str) or callable(self.init)):
             return np.asarray(self.init, dtype=np.float64), None
         starts = self._count_starts(s.blocks.shape) if self.n_init == "auto" else int(self.n_init)
+        samples = seeding.count_sample_fits(s.blocks, s.k) if self.n_init == self.init == "auto" else 0
+        if samples > starts:
+            return self._start_from_sample(s, samples), None
         if starts > 1:
             best = fit_best(self, starts, s.blocks, s.w, s.seed, cost=lambda model: model.inertia_)
             if not callbacks_of(self):
@@ -224,6 +228,23 @@ class KMeans(Reorderable, Rescalable, ClassNamePrefixFeaturesOutMixin, Transform
             centers = self.init(rows, s.k, random_state=np.random.RandomState(s.seed % 2**32))
             return _check_centers(centers, (s.k, s.blocks.shape[1])), None
         return seeding.draw_centers(s, self.init), None
+
+    def _start_from_sample(self, s: seeding.Seeding, fits: int) -> np.ndarray:
+        """Return the centers of the best of several fits to a sample, each improved by swaps."""
+        rows = seeding.draw_sample(s)
+        best, least_cost = rows[: s.k], np.inf
+        for t in range(fits):
+            seed, start = seed_of(generator(s.seed, 2, t)), cast(Any, "k-means++")
+            for _ in range(2):
+                one = KMeans(s.k, init=start, n_init=1, max_iter=seeding.SAMPLE_SWEEPS, random_state=seed)
+                with loop.quietly():
+                    one.fit(rows)
+                if one.inertia_ < least_cost:
+                    best, least_cost = one.cluster_centers_, one.inertia_
+                start = seeding.swap_centers(rows, one.cluster_centers_, generator(s.seed, 3, t))
+                if np.array_equal(start, one.cluster_centers_):
+                    break
+        return best + s.mean
 
     def _count_starts(self, shape: tuple[int, int]) -> int:
         """Return the number of starts for n_init="auto"."""

@@ -6,6 +6,9 @@ k-means++    each next center drawn with probability ∝ squared distance; the r
              but without that bound (it can be worse by a factor of order log k: Bhattacharya et al. 2020)
 k-means‖     a few passes that each draw about 2k rows at once, then k-means++ on these (Bahmani et al. 2012)
 random       rows drawn with probability ∝ weight
+sample       of long tables: the best of some fits to a sample, each from k-means++ and improved by swaps, in which a
+             row drawn like a center of k-means++ takes the place of the center that is missed least, if that is
+             cheaper (Lattanzi & Sohler 2019); then rows that are added make no start worse
 """
 
 from __future__ import annotations
@@ -21,6 +24,10 @@ from twofold.core.engine.local import Engine, add, fetch_rows
 from twofold.core.seeds import generator
 
 ROUNDS = 5  # passes of k-means‖
+MIN_SAMPLE_ROWS, ROWS_PER_CENTER = 5_000, 50  # of a sample
+MAX_SAMPLE_SHARE = 1 / 3  # of the rows, in all fits to samples: about as much work as four sweeps
+MAX_SAMPLE_FITS, SAMPLE_SWEEPS = 10, 8
+SWAPS_PER_CENTER, MAX_SWAPS = 2, 40  # tried after each fit
 MAX_PLUSPLUS_BYTES = 64 * 2**20  # of data up to which k-means++ reads every row
 
 
@@ -51,6 +58,45 @@ def draw_centers(s: Seeding, init: str) -> np.ndarray:
     if init.endswith("k-means++"):
         return _start_plusplus(gather_rows(s.engine, s.blocks), s.w, s, tries=1 if init.startswith("plain") else None)
     return {"k-means||": _start_parallel, "random": _start_random}[init](s)
+
+
+def count_sample_fits(blocks: Blocks, k: int) -> int:
+    """Return how many fits to samples cost little beside the fit; 0 for sparse rows and short tables."""
+    rows = max(MIN_SAMPLE_ROWS, ROWS_PER_CENTER * k)
+    return 0 if blocks.is_sparse else int(min(MAX_SAMPLE_SHARE * blocks.shape[0] / rows, MAX_SAMPLE_FITS))
+
+
+def draw_sample(s: Seeding) -> np.ndarray:
+    """Draw rows for the choice of a start, with probability ∝ weight, less the mean."""
+    n, size = s.blocks.shape[0], max(MIN_SAMPLE_ROWS, ROWS_PER_CENTER * s.k)
+    p = None if s.w is None else s.w / s.w.sum()
+    rows = np.sort(generator(s.seed, 1).choice(n, size, replace=p is not None, p=p))
+    return _as_dense(fetch_rows(s.engine, s.blocks, rows)) - s.mean
+
+
+def swap_centers(rows: np.ndarray, Z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Try to put rows in the place of centers (k,d), some times, and return the centers of least cost."""
+    Z, k = Z.copy(), len(Z)
+    squares = (rows**2).sum(axis=1)
+
+    def measure(centers: np.ndarray) -> np.ndarray:
+        return np.maximum(squares[:, None] - 2 * rows @ centers.T + (centers**2).sum(axis=1), 0.0)
+
+    gaps = measure(Z)
+    for _ in range(min(SWAPS_PER_CENTER * k, MAX_SWAPS) if k > 1 else 0):
+        label = gaps.argmin(axis=1)
+        two = np.partition(gaps, 1, axis=1)[:, :2]
+        cost = two[:, 0].sum()
+        if cost <= 0:
+            break
+        new = measure(rows[rng.choice(len(rows), p=two[:, 0] / cost)][None])[:, 0]
+        kept = np.minimum(two[:, 0], new)
+        loss = np.bincount(label, weights=np.minimum(two[:, 1], new) - kept, minlength=k)
+        c = int(loss.argmin())
+        if kept.sum() + loss[c] < cost:
+            gaps[:, c] = new
+            Z[c] = rows[np.argmin(new)]
+    return Z
 
 
 def _as_dense(rows: Any) -> np.ndarray:
