@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from twofold.clusters.kmeans.assign import Centers, label_rows
 from twofold.clusters.kmeans.kmeans import fit_best
 from twofold.clusters.mixtures._gaussian import share_out
-from twofold.clusters.mixtures._starts import START_ROWS, cluster_several, draw_rows, select_start
+from twofold.clusters.mixtures._starts import cluster_several, count_rows, draw_rows, select_start
 from twofold.clusters.mixtures.components import READY, by_name
 from twofold.core import loop
 from twofold.core.checks import InputError
@@ -210,7 +210,7 @@ class Mixture(Reorderable, MixtureDensity):
                 return best._state(), best
             seed = best.random_state  # callbacks see the best fit once more
         (n, d), c = blocks.shape, self.n_components
-        chosen = draw_rows(n, w, c, max(START_ROWS, 5 * c * min(d, 200)), seed)
+        chosen = draw_rows(n, w, c, count_rows(c * d * min(d, 200) // 2), seed)
         X = fetch_rows(engine_for(blocks), blocks, chosen)
         w = None if w is None else w[chosen]
         none = State(np.zeros(c), Rows([None] * c))
