@@ -23,6 +23,7 @@ _MODELS = {
     "KMeans": "twofold.clusters.kmeans.kmeans",
     "KMedoids": "twofold.clusters.kmedoids",
     "GaussianMixture": "twofold.clusters.mixtures.gaussian_mixture",
+    "NearestRows": "twofold.clusters.nearest_rows",
     "VectorQuantizer": "twofold.clusters.vector_quantizer",
     "Mixture": "twofold.clusters.mixtures.mixture",
     "MeanImpute": "twofold.completion.mean_impute",

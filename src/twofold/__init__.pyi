@@ -19,6 +19,7 @@ from twofold.clusters.kmeans.kmeans import KMeans as KMeans
 from twofold.clusters.kmedoids import KMedoids as KMedoids
 from twofold.clusters.mixtures.gaussian_mixture import GaussianMixture as GaussianMixture
 from twofold.clusters.mixtures.mixture import Mixture as Mixture
+from twofold.clusters.nearest_rows import NearestRows as NearestRows
 from twofold.clusters.vector_quantizer import VectorQuantizer as VectorQuantizer
 from twofold.completion.als import ALS as ALS
 from twofold.completion.biases import Biases as Biases

@@ -52,7 +52,7 @@ def test_gaps_are_halved():
 
 def test_more_than_ten_groups_are_found(monkeypatch):
     """A grid of 25 clouds, ten standard deviations apart."""
-    module = importlib.import_module("twofold.analyses.cluster.analysis")
+    module = importlib.import_module("twofold.analyses.cluster.groups")
     monkeypatch.setattr(module, "SECONDS", FOREVER)
     rng = np.random.default_rng(0)
     centers = 10.0 * np.stack(np.meshgrid(np.arange(5), np.arange(5)), axis=-1).reshape(-1, 2)

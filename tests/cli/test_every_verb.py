@@ -16,8 +16,8 @@ PLAIN = {  # a command line -> its files, words of the answer, words of the note
     ),
     "cluster groups.csv": (
         worlds.write_groups,
-        "3 clusters by k-means|differs from all rows in|50%|sd|silhouette|halves",
-        '"name" names the rows|"kind" set aside|standardized|3 clusters fit best by BIC; next',
+        "3 clusters by merged Gaussians|differs from all rows in|50%|(all: |silhouette|halves",
+        '"name" names the rows|"kind"|standardized|3 groups: 3 Gaussians fit best by BIC',
     ),
     "complete people.csv": (
         worlds.write_blanks,

@@ -196,6 +196,7 @@ EXEMPT = {  # from the suites over tables, and why; test_everyone.py has what ho
     "CompressiveSensing": "learns the shape of a signal alone: tests/laws/test_sensing.py",
     "Recommender": "its data is ratings by id: tests/completion/recommender/test_recommender.py",
     "ForestImpute": "trees have no objective and no sweeps that fall: tests/completion/test_forest_impute.py",
+    "NearestRows": "needs the group of every row: tests/laws/test_nearest_rows.py",
     "ColumnImpute": "is as good as the models it is given: tests/completion/test_column_impute.py",
     "BagOfWords": "its data is text: tests/text/test_bag_of_words.py",
     **dict.fromkeys(("Vocabulary", "Cooccurrence", "SkipGram", "GloVe", "PMIEmbedding"), _TEXT),

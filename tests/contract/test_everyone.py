@@ -38,6 +38,7 @@ OTHERS = {
     "CompressiveSensing": ({"n_measurements": 4, "random_state": 0}, lambda: (X[0],)),
     "Recommender": ({"model": twofold.ALS(2, random_state=0), "random_state": 0}, lambda: (RATINGS,)),
     "ForestImpute": ({"n_trees": 3, "random_state": 0}, lambda: (X,)),
+    "NearestRows": ({"max_distance": 2.0}, lambda: (X, np.arange(len(X)) % 3 - 1)),
     "ColumnImpute": ({"models": [twofold.PPCA(2, random_state=0)]}, lambda: (X,)),
     "BagOfWords": ({}, lambda: ([" ".join(line) for line in LINES],)),
     "Vocabulary": ({"min_count": 1}, lambda: (LINES,)),

@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture as Reference
 from sklearn.preprocessing import scale
 
-from twofold import EarlyStopping, GaussianMixture, KMeans, Mixture
+from twofold import EarlyStopping, GaussianMixture, InputError, KMeans, Mixture
 from twofold.core.seeds import generator, seed_of
 
 KINDS = ["full", "tied", "diag", "spherical"]
@@ -253,3 +253,17 @@ def test_starts_lead_no_lower_than_scikit_learns(X, k, kind):
     )
     single = Reference(1, covariance_type=kind).fit(X).score(X)
     assert ours >= theirs - 1e-3 * (theirs - single)
+
+
+def test_merged_components_are_one_group():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(c, 1, size=(60, 2)) for c in (0, 3, 12)])
+    model = GaussianMixture(3, random_state=0).fit(X)
+    far = int(model.means_[:, 0].argmax())
+    both = model.merged((np.arange(3) == far).astype(int))
+    share = model.predict_proba(X)
+    np.testing.assert_allclose(both.predict_proba(X)[:, 1], share[:, far], atol=1e-12)
+    np.testing.assert_allclose(both.predict_proba(X)[:, 0], 1 - share[:, far], atol=1e-12)
+    np.testing.assert_allclose(both.score_samples(X), model.score_samples(X), rtol=1e-12)
+    with pytest.raises(InputError, match="for each of 3 components"):
+        model.merged([0, 2, 2])

@@ -19,6 +19,7 @@ from twofold import (
     LinearAutoencoder,
     Mixture,
     MixtureOfPPCA,
+    NearestRows,
     VectorQuantizer,
 )
 from twofold.core.checks import InputError
@@ -44,6 +45,7 @@ REORDERABLE = {
 RESCALABLE = {
     "kmeans": KMeans(K, random_state=0),
     "codes": VectorQuantizer(K, random_state=0),
+    "rows": NearestRows(max_distance=9.0),
     **{f"gaussians-{kind}": GaussianMixture(K, covariance_type=kind, random_state=0) for kind in KINDS},
     "pca": PCA(2),
     "correlations": PCA(2, scale=True),

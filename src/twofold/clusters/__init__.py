@@ -6,6 +6,7 @@ from twofold.clusters.kmedoids import KMedoids
 from twofold.clusters.mixtures.components import Bernoulli, Gaussian, Multinomial, Poisson, ProbabilisticPCA
 from twofold.clusters.mixtures.gaussian_mixture import GaussianMixture
 from twofold.clusters.mixtures.mixture import Mixture
+from twofold.clusters.nearest_rows import NearestRows
 from twofold.clusters.vector_quantizer import VectorQuantizer, palette
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "KMedoids",
     "Mixture",
     "Multinomial",
+    "NearestRows",
     "Poisson",
     "ProbabilisticPCA",
     "VectorQuantizer",

@@ -392,8 +392,8 @@ def possible(model: Any, what: str) -> bool:
     return hasattr(model, "score_samples") or hasattr(model, "log_likelihood")
 
 
-def labels(model: Any, X: Any) -> dict[str, np.ndarray] | None:
-    """The label of every row and how sure it is: a probability, or a distance to the center."""
+def labels(model: Any, X: Any) -> dict[str, Any] | None:
+    """The label of every row, blank for outliers, and how sure it is: a probability, or a distance."""
     if not possible(model, "labels"):
         return None
     found = np.asarray(model.predict(X))
@@ -402,6 +402,9 @@ def labels(model: Any, X: Any) -> dict[str, np.ndarray] | None:
         return {name: found, "confidence": np.asarray(model.predict_proba(X)).max(axis=1)}
     if hasattr(model, "cluster_centers_"):
         return {name: found, "distance": np.asarray(model.transform(X)).min(axis=1)}
+    if type(model).__name__ == "NearestRows":
+        outside = pl.Series(found < 0)
+        return {name: pl.Series(found).set(outside, None), "distance": np.asarray(model.transform(X)).ravel()}
     return {"value": found}
 
 

@@ -11,13 +11,14 @@ Biernacki, Celeux & Govaert 2003 (starts).
 
 from __future__ import annotations
 
+import copy
 import warnings
 from functools import partial
 from numbers import Integral, Real
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.clusters.kmeans.assign import Centers
@@ -34,7 +35,7 @@ from twofold.clusters.mixtures._gaussian import (
     random_step,
     variance_floor,
 )
-from twofold.clusters.mixtures._starts import START_ROWS, cluster_several, draw_rows, select_start
+from twofold.clusters.mixtures._starts import cluster_several, count_rows, draw_rows, select_start
 from twofold.core import loop
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import Rows
@@ -90,6 +91,8 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
         (c,d,d) for "full", (d,d) for "tied" and "fixed", (c,d) for "diag", (c,) for "spherical".
     precisions_, precisions_cholesky_ : ndarray
         Inverses of the covariances, and their factors: ``precisions_ = P @ P.T``.
+    groups_ : ndarray of shape (c,)
+        Of a model made by :meth:`merged`: the group of each component; labels and responsibilities are those of groups.
     lower_bound_, lower_bounds_ : float, list of float
         The mean log-likelihood of the rows before the last sweep, and before each.
     history_, n_iter_, converged_
@@ -119,6 +122,7 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
     means_: Annotated[np.ndarray, "k d"]
     components_: Annotated[np.ndarray, "k d"]
     weights_: Annotated[np.ndarray, "k, >= 0"]
+    groups_: Annotated[np.ndarray, "k, >= 0, < k"]
     covariances_: Annotated[np.ndarray, "k d d (full) or d d (tied) or k d (diag) or k (spherical) or d d (fixed)"]
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -176,7 +180,8 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
             n = data.blocks.shape[0]
             raise InputError(f"n_components={self.n_components} is more than n_samples={n}. Ask for fewer components.")
         seed = seed_of(self.random_state)
-        self.__dict__.pop("sums_", None)
+        for name in ("sums_", "groups_"):
+            self.__dict__.pop(name, None)
         floor = self._floor(data)
         warm = self.warm_start and hasattr(self, "weights_")
         before = self.lower_bound_ if warm else -np.inf
@@ -320,7 +325,7 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
     def _cluster_start(self, data: Observed, seed: int, floor: np.ndarray) -> Shape:
         """Return the likeliest of several clusterings of some rows, after some sweeps of EM."""
         (n, d), c, kind, origin = data.blocks.shape, self.n_components, self.covariance_type, data.columns.mean
-        rows = draw_rows(n, data.w, c, max(START_ROWS, 5 * c * (d if kind == "full" else 4)), seed)
+        rows = draw_rows(n, data.w, c, count_rows(c * d * (d + 3) // 2 if kind == "full" else 2 * c * d), seed)
         X = fetch_rows(engine_for(data.blocks), data.blocks, rows).astype(np.float64)
         w = None if data.w is None else data.w[rows]
         patterns, _ = find_patterns(X)
@@ -410,7 +415,7 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
 
     @property
     def _component_axes(self) -> dict[str, int]:  # type: ignore[override]
-        own = {name: 0 for name in ("weights_", "means_", "components_", "sums_.N", "sums_.x")}
+        own = {name: 0 for name in ("weights_", "means_", "components_", "groups_", "sums_.N", "sums_.x")}
         return own if self.covariance_type in ("tied", "fixed") else own | {"covariances_": 0, "sums_.xx": 0}
 
     @property
@@ -462,7 +467,25 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
         P = self.precisions_cholesky_
         return P**2 if self.covariance_type in ("diag", "spherical") else P @ np.swapaxes(P, -1, -2)
 
+    def merged(self, groups: Any) -> Self:
+        """A copy of the fitted model in which several components may be one group.
+
+        Parameters
+        ----------
+        groups : array of shape (c,)
+            The group 0, 1, ... of each component. ``predict`` and ``predict_proba`` then tell groups; densities stay.
+        """
+        check_is_fitted(self)
+        groups = np.asarray(groups)
+        if groups.shape != self.weights_.shape or not np.array_equal(np.unique(groups), np.arange(groups.max() + 1)):
+            raise InputError(f"groups={groups.tolist()}: one of 0, 1, ... for each of {len(self.weights_)} components.")
+        model = copy.copy(self)
+        model.groups_ = groups.astype(np.int64)
+        return model
+
     def _joint(self) -> tuple:
+        if hasattr(self, "groups_"):
+            return group_density, self._shape(), self.groups_
         return joint_density, self._shape()
 
     def _imputer(self) -> tuple[Any, ...]:
@@ -516,6 +539,12 @@ def joint_density(X: Any, s: Shape) -> np.ndarray:
     """Compute log π_c N(x; m_c, S_c) over the observed cells of each row: (n,c)."""
     patterns = find_patterns(X)[0]
     return densities(center_rows(X, patterns, s.origin), patterns, s)
+
+
+def group_density(X: Any, s: Shape, groups: np.ndarray) -> np.ndarray:
+    """Compute log Σ π_c N(x; m_c, S_c) over the components of each group: (n, groups)."""
+    joint = joint_density(X, s)
+    return np.column_stack([logsumexp(joint[:, groups == g], axis=1) for g in range(groups.max() + 1)])
 
 
 def _fill(X: Any, s: Shape) -> tuple[np.ndarray, np.ndarray]:

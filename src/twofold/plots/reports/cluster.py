@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from twofold.linear import PCA, PPCA
-from twofold.plots.labels import write_badge
+from twofold.plots.labels import label_points, write_badge
 from twofold.plots.models.clusters import draw_criteria
 from twofold.plots.reports._heat_map import draw_heat_map
-from twofold.plots.style import COLORS, PALE, add_title, draw_origin, new_figure, show_percent, style
+from twofold.plots.style import COLORS, GREY, INK, PALE, add_title, draw_origin, new_figure, show_percent, style
 
 MAX_CLUSTERS = 16  # clusters in the table of profiles
+MAX_NAMES = 24  # rows that are named
 NAMES = {"full": "turned ellipsoids", "diag": "upright ellipsoids"}
 
 
@@ -49,21 +51,30 @@ def clustering_figure(
     *,
     shares: np.ndarray,
     choice: Sequence[Mapping[str, Any]] | None = None,
+    overlaps: np.ndarray | None = None,
+    names: Sequence[str] | None = None,
     title: str = "",
 ) -> Figure:
     """Draw a clustering of rows at (m,2) or (m,1) on the principal axes, which have these shares of the variance.
 
     `profiles` (k,d) are distances of each cluster's mean from that of all rows, in standard deviations. `choice` has
-    ``n_components``, ``covariance_type`` and ``bic`` of every trial; without it the sizes are drawn.
+    ``n_components``, ``covariance_type`` and ``bic`` of every trial, `overlaps` those of the components in the order in
+    which they merge; without both the sizes are drawn. Rows labeled -1 are outliers; `names` are those of the rows.
     """
     with style():
         table = 1.2 + 0.36 * min(len(profiles), MAX_CLUSTERS)  # inches
         figure = new_figure(11, 4.6 + table)
         halves = figure.add_gridspec(2, 1, height_ratios=[4.6, table])
         top = halves[0].subgridspec(1, 2, width_ratios=[1.35, 1])
-        scatter(figure.add_subplot(top[0]), at, labels, centers, shares)
+        rows = figure.add_subplot(top[0])
+        scatter(rows, at, labels, centers, shares)
+        if names is not None and at.shape[1] > 1:
+            label_points(rows, at, names, order_to_name(at, labels, centers), MAX_NAMES)
         right = figure.add_subplot(top[1])
-        bars(right, sizes) if choice is None else criterion(right, choice, len(profiles))
+        if overlaps is not None and len(overlaps):
+            draw_overlaps(right, overlaps, len(profiles))
+        else:
+            bars(right, sizes) if choice is None else criterion(right, choice, len(profiles))
         heat(figure, figure.add_subplot(halves[1]), profiles, columns, sizes)
         add_title(figure, title, 14)
     return figure
@@ -86,6 +97,10 @@ def scatter(ax: Axes, at: np.ndarray, labels: np.ndarray, centers: np.ndarray, s
         ax.scatter(own[:, 0], own[:, 1], s=size, alpha=alpha, color=color_of(c), linewidths=0, rasterized=True)
     for c in kinds:
         write_badge(ax, centers[c], str(c), color_of(c))
+    out = at[labels < 0]
+    if len(out):
+        ax.scatter(out[:, 0], out[:, 1], s=size, color=GREY, marker="x", lw=0.9, label=f"outliers ({len(out)} shown)")
+        ax.legend(loc="best")
     ax.set_title("Rows on the first two principal axes")
     ax.set(xlabel=f"PC1 ({shares[0]:.0%})", ylabel=f"PC2 ({shares[1]:.0%})")
 
@@ -98,6 +113,27 @@ def criterion(ax: Axes, choice: Sequence[Mapping[str, Any]], chosen: int) -> Non
             kind = row["covariance_type"]
             curves.setdefault(NAMES.get(kind, kind), []).append((row["n_components"], row["bic"]))
     draw_criteria(ax, curves, chosen, "clusters")
+
+
+def order_to_name(at: np.ndarray, labels: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """Rows in the order in which they are named: outliers, then of each cluster in turn those farthest from it."""
+    distance = np.linalg.norm(at - centers[np.maximum(labels, 0)], axis=1)
+    rank = np.zeros(len(at))
+    for c in range(-1, len(centers)):
+        own = np.flatnonzero(labels == c)
+        rank[own[np.argsort(-distance[own], kind="stable")]] = np.arange(len(own)) if c >= 0 else -1
+    return np.argsort(rank, kind="stable")
+
+
+def draw_overlaps(ax: Axes, overlaps: np.ndarray, chosen: int) -> None:
+    """Draw the overlap of the two parts that merge next, over the number of parts, and where merging ended."""
+    parts = np.arange(len(overlaps) + 1, 1, -1)
+    ax.semilogy(parts, np.clip(overlaps, 1e-4, 1), color=COLORS[0], lw=2, marker="o", ms=4.5)
+    ax.axvline(chosen + 0.5, color=INK, lw=1.2, ls=(0, (3, 2)))
+    ax.invert_xaxis()
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:.2%}" if v < 0.01 else f"{v:.0%}"))
+    ax.set(title=f"Overlap of the next two to merge: {chosen} left", xlabel="parts")
 
 
 def bars(ax: Axes, sizes: np.ndarray) -> None:
