@@ -260,10 +260,10 @@ def test_merged_components_are_one_group():
     X = np.concatenate([rng.normal(c, 1, size=(60, 2)) for c in (0, 3, 12)])
     model = GaussianMixture(3, random_state=0).fit(X)
     far = int(model.means_[:, 0].argmax())
-    both = model.merged((np.arange(3) == far).astype(int))
+    both = model.merge_components((np.arange(3) == far).astype(int))
     share = model.predict_proba(X)
     np.testing.assert_allclose(both.predict_proba(X)[:, 1], share[:, far], atol=1e-12)
     np.testing.assert_allclose(both.predict_proba(X)[:, 0], 1 - share[:, far], atol=1e-12)
     np.testing.assert_allclose(both.score_samples(X), model.score_samples(X), rtol=1e-12)
     with pytest.raises(InputError, match="for each of 3 components"):
-        model.merged([0, 2, 2])
+        model.merge_components([0, 2, 2])

@@ -104,7 +104,7 @@ def cluster(
     used = choose_method(method, n_clusters, matrix, coreset, table)
     check_coreset(coreset, used or "")
     drawn = draw_rows(n, SAMPLE_WITH_BLANKS if matrix.blanks else SAMPLE, seed)
-    Y, sample = matrix.scaled(drawn)
+    Y, sample = matrix.scale_rows(drawn)
     choice, plane = None, find_plane(sample, seed)
     if used in (None, "merged") or n_clusters is None:
         with doing("trying numbers of clusters"):
@@ -158,7 +158,7 @@ class Matrix(NamedTuple):
     blanks: int
     encoding: Encoding | None
 
-    def scaled(self, drawn: np.ndarray) -> tuple[Any, Any]:
+    def scale_rows(self, drawn: np.ndarray) -> tuple[Any, Any]:
         """All rows, and those drawn, in the units of the fit."""
         sample = tables.rows_of(self.X, drawn)
         sample = sample if sp.issparse(sample) else sample.astype(np.float64)

@@ -137,7 +137,7 @@ def fit_merged(work: Work) -> Fitted:
     groups = work.choice.merging.into(count)  # type: ignore[union-attr]
     labels = groups[mixture.predict(work.plane.rows)]
     place = np.argsort(order_groups(labels, count))
-    model = lift(mixture, work.plane).merged(place[groups])
+    model = lift(mixture, work.plane).merge_components(place[groups])
     return Fitted(model, refit_merged(mixture, count), work.plane.rows, {})
 
 
