@@ -92,7 +92,17 @@ def test_what_is_declared_is_there_and_holds(tmp_path) -> None:
     for cls, names in seen.items():
         inherited = {name for base in cls.__bases__ for name in read_declarations(base)}
         said = {name.partition(".")[0] for name in read_declarations(cls).keys() - inherited}
-        optional = {"scale_", "labels_", "means_", "singular_values_", "biases_", "names_", "counts_", "loglike_", "groups_"}
+        optional = {
+            "scale_",
+            "labels_",
+            "means_",
+            "singular_values_",
+            "biases_",
+            "names_",
+            "counts_",
+            "loglike_",
+            "groups_",
+        }
         assert said - names - optional == set(), cls.__name__
 
 

@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 from scipy.special import softmax
-from sklearn.metrics import adjusted_rand_score
 
 import twofold
 from twofold.analyses.common.sizes import find_size
@@ -206,6 +205,8 @@ def halve(n: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 def measure_stability(fit: Fit, rows: Any, seed: int) -> float:
     """How well fits to two halves of the rows agree on all of them: 1 fully, 0 by chance; the mean of some halvings."""
+    from sklearn.metrics import adjusted_rand_score
+
     found = []
     for a, b in halve(rows.shape[0], seed):
         try:

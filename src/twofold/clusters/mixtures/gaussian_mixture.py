@@ -92,7 +92,8 @@ class GaussianMixture(Reorderable, Rescalable, Imputer, MixtureDensity):
     precisions_, precisions_cholesky_ : ndarray
         Inverses of the covariances, and their factors: ``precisions_ = P @ P.T``.
     groups_ : ndarray of shape (c,)
-        Of a model made by :meth:`merge_components`: the group of each component; labels and responsibilities are those of groups.
+        Of a model made by :meth:`merge_components`: the group of each component; labels and responsibilities are those
+        of groups.
     lower_bound_, lower_bounds_ : float, list of float
         The mean log-likelihood of the rows before the last sweep, and before each.
     history_, n_iter_, converged_
