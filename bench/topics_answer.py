@@ -22,7 +22,6 @@ from sklearn.decomposition import NMF as SklearnNMF
 from sklearn.decomposition import LatentDirichletAllocation as SklearnLDA
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
-from bench import machine
 from bench.harness import Bar, Contestant, Event, Missing, Row, optional
 from twofold import InputError, analyses, datasets
 from twofold.text.languages import find_languages
@@ -96,11 +95,11 @@ def fetched(name: str, half: str) -> list[str]:
 
 
 REPORTED = {  # looked at after everything was decided
-    "newsgroups20-test": (lambda: fetched("newsgroups20", "test")[::2], ("en",)),
-    "reuters-test": (lambda: fetched("reuters", "test"), ("en",)),
     "manuals-nl": (lambda: manuals("nl"), ("nl",)),
     "manuals-sv": (lambda: manuals("sv"), ("sv",)),
     "manuals-pt-ro-ru": (lambda: mix("pt", "ro", "ru"), ("pt", "ro", "ru")),
+    "reuters-test": (lambda: fetched("reuters", "test"), ("en",)),
+    "newsgroups20-test": (lambda: fetched("newsgroups20", "test")[::2], ("en",)),
 }
 DECIDED_BY = {
     "newsgroups20": (lambda: fetched("newsgroups20", "train")[::2], ("en",)),
@@ -195,7 +194,7 @@ def sklearn_nmf(corpus: Corpus, k: int) -> Topics:
 
 def sklearn_lda(corpus: Corpus, k: int) -> Topics:
     X, words = count(corpus)
-    model = SklearnLDA(k, learning_method="batch", n_jobs=machine.threads(), random_state=0)
+    model = SklearnLDA(k, learning_method="batch", random_state=0)
     return leading(model.fit(X).components_, words)
 
 
@@ -207,7 +206,7 @@ def tomotopy_lda(corpus: Corpus, k: int) -> Topics:
     for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True):
         if b > a:
             model.add_doc(np.repeat(words[X.indices[a:b]], X.data[a:b]).tolist())
-    model.train(500, workers=machine.threads())
+    model.train(500, workers=1)
     return [[word for word, _ in model.get_topic_words(c, top_n=WORDS)] for c in range(k)]
 
 

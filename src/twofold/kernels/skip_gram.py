@@ -181,6 +181,67 @@ def sgns(
     return loss + np.log(product), pairs
 
 
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def step_mean(X, Y, bias_column, rows, N, cols, M, rate, h, e):
+    """Move N rows of X and M of Y along the gradient of the mean h of the rows with each column; return the loss."""
+    S, loss = X.shape[1], 0.0
+    for s in range(S):
+        h[s] = 0
+        e[s] = 0
+    for i in range(N):
+        for s in range(S):
+            h[s] += X[rows[i], s]
+    for s in range(S):
+        h[s] *= ONE / np.float32(N)
+    for j in range(M):
+        z = np.float32(0)
+        for s in range(S):
+            z += h[s] * Y[cols[j], s]
+        side = -ONE if j == 0 else ONE  # the center is the first
+        z = min(max(side * z, -LIMIT), LIMIT)
+        odds = np.exp(z)
+        loss += np.log(ONE + odds)
+        step = -rate * side * odds / (ONE + odds)
+        for s in range(S):
+            e[s] += step * Y[cols[j], s]
+            Y[cols[j], s] += step * h[s]
+    for i in range(N):
+        for s in range(S):
+            X[rows[i], s] += e[s] * (ONE / np.float32(N))
+        if bias_column >= 0:
+            X[rows[i], bias_column] = ONE
+    return loss
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def cbow(
+    tokens, ends, first, last, keep, cut, other, X, Y, bias_column, window, negatives, begin, end, seed, fixed=False
+):
+    """Do one pass over some lines, as `sgns` does, with the mean of a window in place of its words one by one.
+
+    Returns the loss and the number of windows it sums.
+    """
+    S, M = X.shape[1], 1 + negatives
+    kept, rows, cols = np.empty(tokens.size, np.int32), np.empty(2 * window + 1, np.int64), np.empty(M, np.int64)
+    h, e = np.empty(S, np.float32), np.empty(S, np.float32)
+    state, loss, windows, start = seed, 0.0, 0, 0
+    for stop in ends:
+        n, a, b, state = thin_line(tokens, start, stop, first, last, keep, state, kept)
+        for c in range(a, b):
+            state += STRIDE
+            N = list_window(kept, n, c, window if fixed else 1 + as_integer(mix_bits(state), window), rows)
+            if N == 0:
+                continue
+            cols[0] = kept[c]
+            state = draw_negatives(cut, other, state, cols, M)
+            done = (start - first + (stop - start) * c / n) / (last - first)
+            rate = np.float32(begin + (end - begin) * min(max(done, 0.0), 1.0))
+            loss += step_mean(X, Y, bias_column, rows, N, cols, M, rate, h, e)
+            windows += 1
+        start = stop
+    return loss, windows
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def window_pairs(tokens, ends, first, last, keep, window, seed, fixed=False):
     """Return the pairs (word, center) of one such pass, for a loss without negatives: (p,) int32 each."""

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from twofold.text.counting import UNSEEN, Chunk
+from twofold.text.languages import list_languages, list_stop_words
+from twofold.text.tokenize import Rules
 
 if TYPE_CHECKING:
     from twofold.text.bag_of_words import BagOfWords
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 MIN_TIMES = 5  # that a phrase occurs
 MIN_NPMI = 0.5
 STEM_LETTERS = 4  # with which a word in two forms begins, such as "iteration, iterations", which is no phrase
+LANGUAGE_SAMPLE_TEXTS = 1000
 MAX_TEXTS = 20_000  # in which phrases for titles are looked for
 
 
@@ -73,6 +76,38 @@ def find_phrases(bag: BagOfWords, texts: Sequence[str]) -> dict[tuple[str, str],
     names: Any = [str(word) for word in bag.vocabulary_]
     every = zip(first, second, found.times, strict=True)
     return {(names[a], names[b]): int(n) for a, b, n in every if names[a][:STEM_LETTERS] != names[b][:STEM_LETTERS]}
+
+
+def join_phrases(texts: Iterable[str | list[str]]) -> tuple[list[list[str]], list[str]]:
+    """The words of texts with phrases as words, "hong_kong", and the phrases, the most frequent first.
+
+    No phrase has a stop word of the languages that the texts are in.
+
+    >>> texts = ["This is the tea from Hong Kong", "Hong Kong has a port", "the port", "a ship", "her tea"] * 9
+    >>> lines, phrases = join_phrases(texts)
+    >>> lines[0], phrases
+    (['this', 'is', 'the', 'tea', 'from', 'hong_kong'], ['hong_kong'])
+    """
+    rules, codes = Rules(numbers=True, min_length=1), dict[str, int]()
+    lines = [[word for word in map(rules.word, rules.split(text)) if word] for text in texts]
+    sample = [" ".join(line) for line in lines[:: max(1, len(lines) // LANGUAGE_SAMPLE_TEXTS)]]
+    small = set[str]().union(*(list_stop_words(code) for code in list_languages(sample)))
+    numbers = [-1 if word in small else codes.setdefault(word, len(codes)) for line in lines for word in line]
+    lengths = np.array([len(line) for line in lines], dtype=np.int64)
+    chunk = Chunk(np.array(numbers, dtype=np.int32), lengths)
+    found = learn_phrases([chunk], max(len(codes), 1))
+    at, _ = found.find(chunk.codes, lengths)
+    starts, out, ends = set(at.tolist()), list[list[str]](), np.cumsum(lengths)
+    for line, end in zip(lines, ends.tolist(), strict=True):
+        joined, i, first = list[str](), 0, end - len(line)
+        while i < len(line):
+            pair = first + i in starts
+            joined.append("_".join(line[i : i + 1 + pair]))
+            i += 1 + pair
+        out.append(joined)
+    words = list(codes)
+    order = found.pairs[np.argsort(-found.times, kind="stable")].tolist()
+    return out, [f"{words[p // found.n_words]}_{words[p % found.n_words]}" for p in order]
 
 
 def write_title(words: Sequence[str], phrases: Mapping[tuple[str, str], int], count: int) -> str:

@@ -16,9 +16,11 @@ from twofold.core.config import config
 from twofold.io.documents import Documents, TextFile, TextFiles, find_documents, read_documents
 from twofold.io.text_parts import cut_file
 from twofold.text.documents import Texts
+from twofold.text.vocabulary import rules_of
 
 MAX_HELD_LETTERS = 2**19  # held out, about
 HELD_PARTS = 32  # of a large text
+STRETCH_WORDS = 30  # of few texts, which are cut so that some can be held out
 MAX_PIECE_LETTERS = 2**19  # of a text in one piece
 
 
@@ -37,9 +39,9 @@ class HeldOut:
 
     def __init__(self, lines: Any, every: int, seed: int):
         self.lines, self.every, self.seed = lines, every, seed
-        self.held: list[str] = []
+        self.held: list[Any] = []
 
-    def __iter__(self) -> Iterator[str]:
+    def __iter__(self) -> Iterator[Any]:
         self.held, size = [], 0
         for i, text in enumerate(pieces(self.lines)):
             if _scramble(i, self.seed) % self.every or size > MAX_HELD_LETTERS:
@@ -49,11 +51,21 @@ class HeldOut:
                 size += len(text)
 
 
-def pieces(lines: Any) -> Iterator[str]:
+def cut_stretches(lines: Any) -> list[list[str]]:
+    """The texts as stretches of STRETCH_WORDS words."""
+    split = rules_of(True).split
+    words = (split(text) for text in pieces(lines))
+    return [some[i : i + STRETCH_WORDS] for some in words for i in range(0, len(some), STRETCH_WORDS)]
+
+
+def pieces(lines: Any) -> Iterator[Any]:
     """Yield the texts; of a very long one, pieces, so that a file of a single line can be divided, too."""
     texts, part = Texts(lines), ""
     for i, text in enumerate(texts):
-        part += str(text)
+        if not isinstance(text, str):  # words, which are no text any more
+            yield text
+            continue
+        part += text
         if i not in texts.continued or len(part) > MAX_PIECE_LETTERS:
             yield part
             part = ""

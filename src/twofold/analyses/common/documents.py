@@ -52,6 +52,8 @@ def as_paths(data: Any) -> list[str] | None:
     if not isinstance(data, (list, tuple)) or not all(isinstance(one, (str, os.PathLike)) for one in data):
         return None
     given = [os.fspath(one) for one in data]
+    if len(given) == 1 and (len(given[0]) > MAX_PATH_LETTERS or "\n" in given[0]):
+        return None
     if len(given) == 1 or not any(" " in one or "\n" in one for one in given) or any(map(is_there, given)):
         return given
     return None

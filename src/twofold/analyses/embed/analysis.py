@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
@@ -19,7 +19,16 @@ import polars as pl
 import twofold
 from twofold.analyses.common.analysis import Column, Count, Data, File, Seed, analysis
 from twofold.analyses.common.answer import DRAWN, FRAMES, Answer, Grid
-from twofold.analyses.common.corpus import HeldOut, Text, from_documents, hold_out, is_large, read_corpus
+from twofold.analyses.common.corpus import (
+    HeldOut,
+    Text,
+    cut_stretches,
+    from_documents,
+    hold_out,
+    is_large,
+    pieces,
+    read_corpus,
+)
 from twofold.analyses.common.documents import as_documents, as_paths
 from twofold.analyses.common.tables import warnings_as_notes
 from twofold.analyses.common.targets import Writer
@@ -44,8 +53,8 @@ if TYPE_CHECKING:
     from twofold.text.vocabulary import Vocabulary
     from twofold.words.word_vectors.word_vectors import WordVectors
 
-METHODS = {"skipgram": "skip-gram", "glove": "GloVe", "pmi": "PMI"}
-MODELS = {"skipgram": "SkipGram", "glove": "GloVe", "pmi": "PMIEmbedding"}
+METHODS = {"skipgram": "skip-gram", "cbow": "CBOW", "glove": "GloVe", "pmi": "PMI"}
+MODELS = {"skipgram": "SkipGram", "cbow": "SkipGram", "glove": "GloVe", "pmi": "PMIEmbedding"}
 MAX_COUNTED_LETTERS = 12e6  # of a text whose words are counted first, to choose by
 LETTERS_PER_WORD = 6.0  # with the space behind it, about
 MAX_WORDS_FOR_SECOND_FIT = 1_000_000  # for the figure alone
@@ -149,11 +158,12 @@ class Embedding(Answer):
 def embed(
     data: Data,
     *,
-    method: Literal["skipgram", "glove", "pmi"] = "skipgram",
+    method: Literal["skipgram", "cbow", "glove", "pmi"] = "skipgram",
     n_components: Annotated[int | None, Flag("-k", "--dimensions", min=1, unit="N")] = None,
     window: Count = None,
     min_count: Count = None,
     epochs: Annotated[int | None, Flag(min=1, unit="N", sets="max_iter")] = None,
+    phrases: bool = False,
     text: Column = None,
     analogies: File = None,
     similarity: Annotated[Sequence[str | os.PathLike], Flag(unit="FILE")] = (),
@@ -176,6 +186,8 @@ def embed(
         Leave out words seen less often. Default: by the size of the text.
     epochs
         Passes over the text; pmi has none. Default: by the size of the text.
+    phrases
+        Give phrases a vector, too, such as hong_kong: neighboring words that occur together far more than by chance.
     text
         Text column of a table. Default: the one with the longest texts.
     analogies
@@ -202,6 +214,8 @@ def embed(
     paths = as_paths(data)
     with doing("reading"):
         corpus = from_documents(as_documents(data, text)) if paths is None else read_corpus(paths, text)
+    if phrases:
+        corpus = with_phrases(corpus)
     wanted = {"n_components": n_components, "min_count": min_count, "epochs": epochs, "window": window}
     model, settings, figures = learn(corpus, method, wanted, seed)
     with doing("asking"):
@@ -222,6 +236,22 @@ def embed(
         analogies=solutions,
         similarity=agreements,
     )
+
+
+def with_phrases(text: Text) -> Text:
+    """The text with its phrases as words."""
+    from twofold.text.phrases import join_phrases
+
+    if text.size > MAX_COUNTED_LETTERS:
+        limit = f"{MAX_COUNTED_LETTERS / 1e6:.0f} million letters"
+        raise InputError(
+            f"⟨phrases⟩: {text.source} has more than {limit}, in which phrases are looked for. Leave it out."
+        )
+    with doing("looking for phrases"):
+        lines, found = join_phrases(pieces(text.lines))
+    shown = ", ".join(found[:4])
+    text.notes.append(f"{len(found):,} phrases are words of their own{': ' + shown if found else ''}")
+    return replace(text, lines=lines)
 
 
 # --- the fit, and how good it is ----------------------------------------------------------------------------
@@ -252,8 +282,12 @@ def learn(text: Text, kind: str, wanted: dict[str, int | None], seed: int) -> tu
 
 def measure_apart(text: Text, counted: Vocabulary, kind: str, settings: Settings, seed: int) -> dict[str, Any]:
     """The held-out figure of a small text, by a fit for it alone: the vectors that are kept learn from all of it."""
-    parts = HeldOut(text.lines, TEXTS_PER_HELD_OUT[0], seed)
-    if counted.n_lines_ >= MIN_TEXTS:
+    lines, n = text.lines, counted.n_lines_
+    if n < MIN_TEXTS:  # stretches of a few long texts stand for texts
+        lines = cut_stretches(text.lines)
+        n = len(lines)
+    parts = HeldOut(lines, TEXTS_PER_HELD_OUT[0], seed)
+    if n >= MIN_TEXTS:
         try:
             return measure_contexts(fit(parts, kind, settings, seed, []), parts.held, seed)
         except InputError:  # what is left is too little, which need not be so of the whole
@@ -308,7 +342,7 @@ def choose(text: Text, kind: str, wanted: dict[str, int | None], counted: Vocabu
     tokens = counted.n_tokens_ if counted is not None else int(text.size / LETTERS_PER_WORD)
     sizes = next(size[1:] for size in SIZES if tokens >= size[0])
     usual = dict(zip(("n_components", "min_count", "epochs"), sizes, strict=True))
-    if kind != "skipgram":
+    if MODELS[kind] != "SkipGram":
         del usual["epochs"]  # the model's own
     chosen = usual | {name: value for name, value in wanted.items() if value is not None}
     if counted is not None:
@@ -323,8 +357,8 @@ def choose(text: Text, kind: str, wanted: dict[str, int | None], counted: Vocabu
         about = f"{tokens:,} words of text" if counted is not None else f"about {tokens / 1e6:,.0f} million words"
         parts = ", ".join(SETTINGS[name].format(chosen[name]) for name in defaults)
         text.notes.append(f"{parts}: chosen for {about}; {', '.join(f'⟨{name}⟩' for name in defaults)} set others")
-    if kind == "skipgram" and tokens < MAX_WORDS_FOR_SECOND_FIT:
-        text.notes.append("this is little text for skip-gram: compare it with ⟨method=pmi⟩")
+    if MODELS[kind] == "SkipGram" and tokens < MAX_WORDS_FOR_SECOND_FIT:
+        text.notes.append(f"this is little text for {METHODS[kind]}: compare it with ⟨method=pmi⟩")
     x_max = next(weight for size, weight in X_MAX if tokens >= size)
     return Settings(chosen["n_components"], chosen["min_count"], chosen.get("epochs"), chosen.get("window"), x_max)
 
@@ -352,7 +386,8 @@ def name_errors(text: Text, work: Callable[[], Any]) -> Any:
 def fit(lines: Any, kind: str, settings: Settings, seed: int, notes: list[str]) -> Any:
     """A fitted model; what it warns of becomes a note."""
     k, min_count, epochs, window, x_max = settings
-    options = {"window": window, "max_iter": epochs, "x_max": x_max if kind == "glove" else None}
+    options: dict[str, Any] = {"window": window, "max_iter": epochs, "x_max": x_max if kind == "glove" else None}
+    options["architecture"] = "cbow" if kind == "cbow" else None
     options = {name: value for name, value in options.items() if value is not None}
     model = getattr(twofold, MODELS[kind])(k, min_count=min_count, random_state=seed, **options)
     with warnings_as_notes(notes):

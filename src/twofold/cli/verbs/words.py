@@ -152,9 +152,15 @@ def find_spelling(vectors: WordVectors, word: str) -> str:
 
 
 def nearest(vectors: WordVectors, given: list[str], n: int) -> Found:
-    found = {word: vectors.nearest(find_spelling(vectors, word), n) for word in given}
+    queries, lines = dict[str, Any](), list[str]()
+    for word in given:
+        known = find_spelling(vectors, word)
+        queries[word] = known if known in vectors else vectors.unseen(known)  # refuses letters that no word has
+        if known not in vectors:
+            lines.append(f'"{word}" was never seen: its vector is estimated from its letters')
+    found = {word: vectors.nearest(query, n) for word, query in queries.items()}
     facts = {word: dict(near) for word, near in found.items()}
-    return Found(facts, grids=[rank_words(f"nearest to {word}", "cosine", near) for word, near in found.items()])
+    return Found(facts, lines, [rank_words(f"nearest to {word}", "cosine", near) for word, near in found.items()])
 
 
 def analogy(vectors: WordVectors, given: list[str], n: int, method: str) -> Found:

@@ -46,7 +46,15 @@ from twofold.core.engine.strata import strata
 from twofold.core.progress import describe_rate, part
 from twofold.core.seeds import generator
 from twofold.io.documents import TextFiles
-from twofold.kernels.skip_gram import group_pairs, make_alias_table, sgns, sgns_tile, sort_pairs_by_tile, window_pairs
+from twofold.kernels.skip_gram import (
+    cbow,
+    group_pairs,
+    make_alias_table,
+    sgns,
+    sgns_tile,
+    sort_pairs_by_tile,
+    window_pairs,
+)
 from twofold.text.text_tasks import TextTasks
 from twofold.text.vocabulary import Vocabulary
 from twofold.words.corpus import Lines, Run, encode_corpus
@@ -99,6 +107,7 @@ class Plan(NamedTuple):
     way: Callable[..., Sums]
     batch: int  # runs of one call
     fixed: bool  # all windows have the same width
+    cbow: bool  # the mean of a window stands for its words
 
     def rate_at(self, done: int) -> float:
         """The rate after `done` tokens: it falls linearly."""
@@ -142,9 +151,9 @@ def epoch(state: State, plan: Plan, t: int) -> tuple[State, Sums]:
     return state, total
 
 
-def choose_way(runs: int, epochs: int, words: int, exact: bool, repeatable: bool) -> tuple[Callable[..., Sums], int]:
+def choose_way(runs: int, epochs: int, words: int, in_turn: bool, repeatable: bool) -> tuple[Callable[..., Sums], int]:
     """Choose the way through the text, and its runs of one call; by the size alone if it must be repeatable."""
-    if exact or (repeatable and (runs < MIN_RUNS or words < 2 * MIN_GROUP_WORDS)):
+    if in_turn or (repeatable and (runs < MIN_RUNS or words < 2 * MIN_GROUP_WORDS)):
         return visit, MAX_RUNS
     if not repeatable:
         return visit_at_once, MAX_RUNS
@@ -166,7 +175,7 @@ def visit(some: list[tuple[int, Run]], state: State, plan: Plan, t: int) -> Sums
         else:
             tables = plan.keep, plan.cut, plan.other
             settings = plan.bias_column, plan.window, plan.negatives, begin, end, seed, plan.fixed
-            made = sgns(*lines, *tables, state.X, state.Y, *settings)
+            made = (cbow if plan.cbow else sgns)(*lines, *tables, state.X, state.Y, *settings)
         total = add(total, Sums(*made))
     return total
 

@@ -4,6 +4,8 @@
 
     X (V,D) words   Y (V,D) contexts   b (V,) biases, if any   k negatives a pair, drawn with chance ∝ count^¾
 
+With architecture="cbow", the mean of the words of a window stands in for x_c, and a window is one pair.
+
 One sweep:  each word is the center of a window; the words around it share its negatives, so that some pairs are two
             small matrix products   x_c, y_w, y_k ← a gradient step
 
@@ -52,6 +54,9 @@ class SkipGram(Model):
     ----------
     n_components : int, default=100
         Numbers a vector.
+    architecture : {"skip-gram", "cbow"}, default="skip-gram"
+        "cbow" predicts a word from the mean of the words around it, several times as fast and less good for rare words;
+        its steps are made in turn, unless `deterministic` is False.
     window : int or None, default=5
         Maximum distance of a context word, in words. Windows never cross a line; None takes whole lines, of up to
         1,000 words each.
@@ -109,6 +114,7 @@ class SkipGram(Model):
     ----------
     Mikolov, Sutskever, Chen, Corrado & Dean (2013), *NIPS*, 3111-3119. Levy & Goldberg (2014), *NIPS*, 2177-2185.
     McDonald, Hall & Mann (2010), *NAACL*, 456-464 (shards).
+    İrsoy, Benton & Stratos (2021), *Insights from Negative Results in NLP*, 1-8 (the gradient of the mean).
     Ji, Satish, Li & Dubey (2016), arXiv:1604.04661 (shared negatives). Gemulla, Haas, Nijkamp & Sismanis (2011), *KDD*,
     69-77 (pairs without a vector in common). Zhu, Xu, Qu & Tang (2019), *WWW*, 2494-2504 (their negatives).
 
@@ -129,6 +135,7 @@ class SkipGram(Model):
     _takes_text: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
+        "architecture": [StrOptions({"skip-gram", "cbow"})],
         "window": [Interval(Integral, 1, None, closed="left"), None],
         "shrink_windows": ["boolean"],
         "negatives": [Interval(Integral, 1, None, closed="left")],
@@ -147,6 +154,7 @@ class SkipGram(Model):
         self,
         n_components: int = 100,
         *,
+        architecture: str = "skip-gram",
         window: int | None = 5,
         shrink_windows: bool = True,
         negatives: int = 5,
@@ -163,6 +171,7 @@ class SkipGram(Model):
         random_state: Seed = None,
     ):
         self.n_components = n_components
+        self.architecture = architecture
         self.window = window
         self.shrink_windows = shrink_windows
         self.negatives = negatives
@@ -239,6 +248,9 @@ class SkipGram(Model):
     def _plan(self, text: Corpus, vocabulary: Vocabulary, rate: float, seed: int) -> steps.Plan:
         window = self._window(text)
         parts, exact = runs(text, steps.TOKENS_PER_RUN, margin=8 * window), self.loss == "softmax"
+        mean = self.architecture == "cbow"
+        if exact and mean:
+            raise InputError('loss="softmax" is for architecture="skip-gram". Use loss="negative" with "cbow".')
         if exact and len(vocabulary) > steps.MAX_SOFTMAX_WORDS:
             raise InputError(
                 f'loss="softmax" sums over the whole vocabulary for every word, and this one has {len(vocabulary):,} '
@@ -251,10 +263,11 @@ class SkipGram(Model):
         keep, noise = steps.keep_chances(counts, self.subsample), counts.astype(np.float64) ** self.noise_power
         repeatable = self.deterministic and rate > 0  # rate 0 writes nothing, so every way is repeatable
         cut, other = make_alias_table(noise)
-        way, batch = steps.choose_way(len(parts), self.max_iter, len(counts), exact, repeatable)
+        in_turn = exact or (mean and self.deterministic)
+        way, batch = steps.choose_way(len(parts), self.max_iter, len(counts), in_turn, repeatable)
         return steps.Plan(
             parts, len(text), keep, cut, other, window, self.negatives, bias_column, rate, self.max_iter, seed,
-            exact, noise, way, batch, not self.shrink_windows or self.window is None,
+            exact, noise, way, batch, not self.shrink_windows or self.window is None, mean,
         )  # fmt: skip
 
     def _window(self, text: Corpus) -> int:

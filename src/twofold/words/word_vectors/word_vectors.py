@@ -16,6 +16,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cached_property
 from numbers import Integral
 from typing import Annotated, Any, NamedTuple
@@ -45,6 +46,7 @@ from twofold.words._nearest import (
     solve_questions,
 )
 from twofold.words.word_vectors.files import read_word2vec, write_word2vec
+from twofold.words.word_vectors.subwords import MAX_WORDS, Subwords, learn_subwords
 
 DOCUMENT_RULES = Rules(lowercase=False, numbers=True, min_length=1)
 NO_SECTION = "all"  # questions before the first section
@@ -187,6 +189,56 @@ class WordVectors(Model):
         )
         return (weight @ self._units(at) / weight.sum()).astype(self.vectors_.dtype)
 
+    def documents(self, texts: Any, *, common: int = 1) -> np.ndarray:
+        """Vectors (n,k) of several texts: that of :meth:`document` for each, less what all have in common.
+
+        The `common` strongest directions of all texts together are taken out; they are mostly grammar. A text without
+        a known word has a vector of zeros.
+        """
+        self._check()
+        rows = np.zeros((len(texts), self.vectors_.shape[1]))
+        for i, text in enumerate(texts):
+            with suppress(InputError):
+                rows[i] = self.document(text)
+        k = min(common, min(rows.shape) - 1)
+        if k > 0 and rows.any():
+            directions = truncated_svd(rows, k)[2]  # (k,D)
+            rows = rows - (rows @ directions.T) @ directions
+        return rows.astype(self.vectors_.dtype)
+
+    def most_similar(self, positive: Any = (), negative: Any = (), n: int = 10) -> list[tuple[str, float]]:
+        """The n words nearest to the sum of some words less that of others, each at length 1: (word, cosine).
+
+        ``most_similar(["king", "woman"], ["man"])`` is the analogy; words of the query are left out.
+        """
+        plus, minus = ([words] if isinstance(words, str) else list(words) for words in (positive, negative))
+        at = self._all([*plus, *minus])
+        if not len(at):
+            raise InputError("give one word at least, in positive or negative.")
+        sign = np.repeat([1.0, -1.0], [len(plus), len(minus)])
+        Q = as_direction(sign @ self._units(at)).astype(self.vectors_.dtype)[None]
+        return self._pair_names(find_nearest(Q, self.vectors_, self._norms, check_n(n), exclude([at])))
+
+    def unseen(self, word: str) -> np.ndarray:
+        """A vector (k,) for a word that has none, from its letters; ``nearest`` takes it as a query.
+
+        The n-grams of 3 to 6 letters have vectors whose means approximate those of the words at length 1, the most
+        frequent 50,000. They are computed when they are first asked for. An unusual form of a known word comes out near
+        it; a word of which no n-gram is known is refused.
+
+        Examples
+        --------
+        >>> from twofold import WordVectors
+        >>> v = WordVectors.of(["walking", "walked", "talking", "rivers"], np.eye(4)[[0, 0, 1, 2]])
+        >>> v.nearest(v.unseen("walks"), n=1)[0][0] in ("walking", "walked")
+        True
+        """
+        self._check()
+        found = self._subwords.estimate(word)
+        if found is None or not found.any():
+            raise unknown_word(word, self.words_)
+        return found.astype(self.vectors_.dtype)
+
     def map_2d(self, words: Any = None, *, method: str = "pca", random_state: Seed = 0) -> np.ndarray:
         """Points (n,2) for n words, by default all; words with similar vectors are close.
 
@@ -253,6 +305,11 @@ class WordVectors(Model):
     @cached_property
     def _places(self) -> dict[str, int]:
         return {word: i for i, word in enumerate(self.words_.tolist())}
+
+    @cached_property
+    def _subwords(self) -> Subwords:
+        some = np.arange(min(len(self), MAX_WORDS))
+        return learn_subwords(self.words_[some].tolist(), self._units(some))
 
     @cached_property
     def _norms(self) -> np.ndarray:
