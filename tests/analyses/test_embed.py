@@ -22,7 +22,7 @@ def test_figures_stand_beside_chance(texts):
 
 
 def test_faults_are_told_in_words_of_the_command(texts):
-    with pytest.raises(InputError, match="choose skipgram, glove or pmi"):
+    with pytest.raises(InputError, match="choose skipgram, cbow, glove or pmi"):
         analyses.embed(texts, method="cbow")
     with pytest.raises(InputError, match="PMI has none"):
         analyses.embed(texts, method="pmi", epochs=3)
