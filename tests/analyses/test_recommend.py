@@ -51,7 +51,7 @@ def test_a_fitted_recommender_is_asked_and_not_fitted_again(ratings):
     assert answer.table.columns == ["user", "item", "name", "score", "rating"]
     assert answer.table["user"].to_list() == ["3"] * 3 + ["new"] * 3
     assert answer.table["item"].to_list()[3:] == model.recommend_new({a: 5.0, b: 1.0}, 3)["item"].to_list()
-    with pytest.raises(InputError, match="Close to it"):
+    with pytest.raises(InputError, match="They are numbers"):
         analyses.recommend(model, users=["nobody"])
 
 

@@ -177,7 +177,7 @@ COMMANDS = {  # whole command lines, run among the files of a writer -> words of
         "words a.txt nearest word1 --pairs pairs.tsv": "for align",
     },
     worlds.write_saved_ratings: {
-        "recommend m.twofold --user 999 -o out.csv": "999|Close to it",
+        "recommend m.twofold --user 999 -o out.csv": "999|They are numbers",
         "recommend m.twofold --new Golden:5 -o out.csv": "Golden|Close to it",
         "recommend k.twofold": "KMeans",
         "recommend none.twofold": "none.twofold",

@@ -122,31 +122,18 @@ def place(ids: np.ndarray, wanted: Any, role: str) -> int:
     """The place of one id; raise an error that names close ids if it is unknown."""
     at = int(places(ids, [wanted])[0])
     if at < 0:
-        raise InputError(
-            f"{role} {wanted!r} is not among the {len(ids):,} {role}s of the ratings. "
-            f"Close to it: {', '.join(repr(item) for item in close(ids, wanted))}."
-        )
+        near = close(ids, wanted)
+        remedy = f"Close to it: {', '.join(map(repr, near))}." if near else f"They are numbers, {ids[0]} to {ids[-1]}."
+        raise InputError(f"{role} {wanted!r} is not among the {len(ids):,} {role}s of the ratings. {remedy}")
     return at
 
 
 def close(ids: np.ndarray, wanted: Any, count: int = 3) -> list:
-    """The known ids most like one that is not known."""
+    """The known ids spelled like one that is not known; of numbers none, since a near number is another thing."""
     if ids.dtype != object:
-        number = _number(wanted)
-        if number is not None:
-            nearest = np.argsort(np.abs(ids.astype(float) - number), kind="stable")[:count]
-            return ids[np.sort(nearest)].tolist()
-        return ids[:count].tolist()
+        return []
     text, known = str(wanted), ids.tolist()
     low = text.casefold()
     likely = [item for item in known if low in item.casefold()]
     likely += [item for item in known if item[:1].casefold() == low[:1]]
     return close_names(text, likely, count, 0.4) or close_names(text, known, count, 0.4) or known[:count]
-
-
-def _number(wanted: Any) -> float | None:
-    try:
-        number = float(wanted)
-    except (TypeError, ValueError):
-        return None
-    return number if np.isfinite(number) else None

@@ -210,6 +210,10 @@ def explain_refusal(name: str, X: Any) -> str:
             f"X has shape {shape}, dim {len(shape)}: {name} needs a table of dim 2, (n, d). Make every sample a row "
             "first, with X.reshape(len(X), -1)."
         )
+    if len(shape) == 1 and len(X) and all(isinstance(text, str) for text in X):
+        return (
+            f"X is a list of texts, and {name} needs a table. Count their words first: BagOfWords().fit_transform(X)."
+        )
     found = _first_text(X)
     if not found:
         return ""

@@ -290,9 +290,9 @@ class PCA(Rescalable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _n_comp
         from twofold.linear.ppca import PPCA
 
         n, d = blocks.shape
+        self._refuse(blocks, allow_nan=not blocks.is_sparse)  # infinity, in the name of this class
         k = self._count_eigenpairs((n - 1, d - 1)) if self.n_components is None else self.n_components
         if blocks.is_sparse or not isinstance(k, Integral):
-            self._refuse(blocks, allow_nan=not blocks.is_sparse)
             raise InputError(
                 f"n_components={k!r} cannot be chosen while X has missing values. Give a number, or fill the holes "
                 "with PPCA(k).impute(X) first."

@@ -288,7 +288,7 @@ def test_damage_is_named(path):
         "checksum": lambda: path.write_bytes(data[:-1] + bytes([data[-1] ^ 1])),
         "array 'a_' makes no sense": lambda: rewrite(path, lambda t: t["a_"].update(shape=[2**62, 2**62])),
         "where the one before ends": lambda: rewrite(path, lambda t: t["a_"].update(t["b_"])),
-        "its table would take": lambda: path.write_bytes(b"\xff" * 7 + b"\x7f" + data[8:]),
+        "its first bytes do not fit": lambda: path.write_bytes(b"\xff" * 7 + b"\x7f" + data[8:]),
         "not JSON": lambda: path.write_bytes(data[:8] + b"[" * (len(data) - 8)),
         "twice": lambda: path.write_bytes(data.replace(b'"dtype"', b'"shape"')),
     }

@@ -32,6 +32,16 @@ FORMAT = 1
 MAX_TABLE = 32 * 2**20  # bytes of JSON; arrays and long lists are not in it, so real tables are far smaller
 CHUNK = 2**20
 
+FOREIGN = {  # the first bytes of files that are taken for models
+    b"\x80\x02": "a pickle, which is never loaded because it can run code",
+    b"\x80\x03": "a pickle, which is never loaded because it can run code",
+    b"\x80\x04": "a pickle, as joblib writes it, which is never loaded because it can run code",
+    b"\x80\x05": "a pickle, as joblib writes it, which is never loaded because it can run code",
+    b"PK\x03\x04": "a zip archive, such as .npz and files of torch and skops",
+    b"\x1f\x8b": "a gzip file",
+    b"\x93NUMPY": "a .npy array",
+    b"\x89HDF": "an HDF5 file",
+}
 DTYPES = {
     "BOOL": "|b1", "U8": "|u1", "I8": "|i1", "U16": "<u2", "I16": "<i2", "U32": "<u4", "I32": "<i4",
     "U64": "<u8", "I64": "<i8", "F16": "<f2", "F32": "<f4", "F64": "<f8",
@@ -166,10 +176,14 @@ def require(condition: bool, wrong: str) -> None:
 
 def _table(file: BinaryIO, size: int) -> Table:
     require(size >= 8, f"is no twofold file: it is only {size} bytes long.")
-    length = int.from_bytes(_exactly(file, 8), "little")
+    start = _exactly(file, 8)
+    length = int.from_bytes(start, "little")
+    if length > min(size - 8, MAX_TABLE):
+        for magic, kind in FOREIGN.items():
+            require(not start.startswith(magic), f"is no twofold file but {kind}. Save models with model.save(path).")
     foreign = "is no twofold file, or the start of one is damaged"
-    require(length <= size - 8, f"{foreign}: its table would take {length} bytes and it has {size}.")
-    require(length <= MAX_TABLE, f"{foreign}: its table would take {length} bytes.")
+    require(length <= size - 8, f"{foreign}: its first bytes do not fit its size of {size} bytes.")
+    require(length <= MAX_TABLE, f"{foreign}: its first bytes give its table {length} bytes.")
     table = _json(_exactly(file, length), f"{foreign}: its table is not JSON")
     ours = table.pop("__metadata__", None)
     known = isinstance(ours, dict) and ours.keys() == {"twofold", "digest"} and _all(ours.values(), str)
