@@ -23,7 +23,7 @@ def test_figures_stand_beside_chance(texts):
 
 def test_faults_are_told_in_words_of_the_command(texts):
     with pytest.raises(InputError, match="choose skipgram, cbow, glove or pmi"):
-        analyses.embed(texts, method="cbow")
+        analyses.embed(texts, method="fasttext")
     with pytest.raises(InputError, match="PMI has none"):
         analyses.embed(texts, method="pmi", epochs=3)
     with pytest.raises(InputError, match="text='body': the documents are texts without columns"):
