@@ -143,9 +143,9 @@ def test_the_true_quality_is_within_the_stated_spread(kind):
         _, found = measure_on_hidden(scene, holes, seed, 255.0, fills)
         off = interpolate_bilinear(scene, holes)[holes] - scene[holes]
         truth = 10 * np.log10(255**2 / np.mean(np.square(off)))
-        assert found["lines"].spread < 15
+        assert found["lines"].spread < 25
         inside += abs(truth - found["lines"].psnr) <= found["lines"].spread
-    assert inside >= 15  # of 20 at 95 %
+    assert inside >= 17  # of 20 at 99 %
 
 
 def test_bilinear_is_exact_on_planes():

@@ -26,7 +26,7 @@ MIN_REACH_PIXELS = 24  # how far a hole is moved at first, beside its own size
 DEPTH_EDGES = 1.2, 1.8, 2.5, 4, 6, 9, 13, 19, 28  # pixels: bins of the distance to the nearest known one
 RESAMPLES = 400
 MIN_SPREAD = 0.3  # dB: hidden pixels leave fewer known ones
-CONFIDENCE = 0.95
+CONFIDENCE = 0.99
 
 
 class Quality(NamedTuple):
