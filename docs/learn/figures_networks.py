@@ -210,8 +210,8 @@ def networks_maps() -> Figure:
     model, digits = _cnn(), _digits()[0][[0, 3]]
     module: Any = model.module_
     with torch.no_grad():
-        pixels = torch.from_numpy(np.asarray(digits, dtype=np.float32) / 16)[:, None]
-        seen = torch.relu(module.layers[0](module.prepared(pixels))).numpy()
+        pixels = torch.from_numpy(np.asarray(digits, dtype=np.float32))[:, None]
+        seen = torch.relu(module.layers[0](module.standardize(pixels))).numpy()
     kernels = module.layers[0].weight.detach().numpy()[:, 0]  # (8,3,3)
     with style():
         figure = new_figure(11, 4.1)
