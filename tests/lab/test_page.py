@@ -398,3 +398,26 @@ def test_vendored_files_are_those_that_were_published():
     assert there == set(listed)
     for name, digest in listed.items():
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+
+
+def test_a_run_in_one_file_plays_without_a_server(open_page, browser, lab, tmp_path):
+    page = open_page("method=kmeans&data=iris&n_clusters=3")
+    await_end(page)
+    with page.expect_download() as caught:
+        page.get_by_role("link", name="The run as one page").click()
+    path = tmp_path / "run.html"
+    caught.value.save_as(path)
+    context = browser.new_context(offline=True)
+    complaints: list[str] = []
+    alone = context.new_page()
+    alone.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    alone.on("pageerror", lambda error: complaints.append(str(error)))
+    alone.on("request", lambda asked: complaints.append(asked.url) if asked.url.startswith("http") else None)
+    alone.goto(path.as_uri())
+    alone.get_by_text("150 points in 3 groups").wait_for()
+    alone.wait_for_function("() => document.querySelector('.scrub')?.value === document.querySelector('.scrub')?.max")
+    assert alone.locator(".code pre").text_content() == page.locator(".code pre").text_content()
+    alone.get_by_role("button", name="One frame back").click()
+    alone.wait_for_function("() => document.querySelector('.scrub').value < document.querySelector('.scrub').max")
+    context.close()
+    assert complaints == []

@@ -397,8 +397,6 @@ def test_what_the_command_cannot_do_is_said_in_one_line(tmp_path, monkeypatch):
             lab(port=port, no_browser=True)
     with pytest.raises(InputError, match=r"missing\.csv does not exist"):
         lab(str(tmp_path / "missing.csv"), no_browser=True)
-    with pytest.raises(InputError, match="is a folder"):
-        lab(str(tmp_path), no_browser=True)
     with pytest.raises(InputError, match=r"^bad\.png is not a picture"):
         lab(str(bad), no_browser=True)
     monkeypatch.setattr("twofold.cli.verbs.lab.find_spec", lambda name: None)

@@ -141,6 +141,13 @@ def add_files(app: FastAPI) -> None:
 
 
 def add_data(app: FastAPI, lab: Lab) -> None:
+    @app.get("/api/jobs/{id}/page")
+    async def page(id: str) -> Response:
+        job = lab.find(id)
+        text = await lab.export(job, await catalog())
+        name = f'attachment; filename="{job.method}-{job.data}.html"'
+        return Response(text, media_type="text/html", headers={"content-disposition": name})
+
     @app.get("/api/catalog")
     async def catalog() -> dict[str, Any]:
         def collect() -> dict[str, Any]:

@@ -21,7 +21,7 @@ from typing import Any
 
 from twofold.core.checks import InputError
 from twofold.examples import EXAMPLES
-from twofold.lab import frames
+from twofold.lab import export, frames
 from twofold.lab.process import Pool, Process
 from twofold.web.requests import Refused
 
@@ -397,6 +397,24 @@ class Lab:
             await job.process.call(self.limits.answer * 3, do="take", file=file)
         return path
 
+    async def export(self, job: Job, catalog: dict[str, Any]) -> str:
+        """Write a run as one page that plays without a server; of very many frames some are left out."""
+        if job.status in ALIVE or not job.kept:
+            raise Refused(409, f"The job is {job.status}; a file of it can be written when it is done.")
+        kept, most = list(job.kept), export.MAX_BYTES
+        while sum(len(job.kept[index]) for index in kept) > most and len(kept) > 2:
+            kept = [*kept[:-1:2], kept[-1]]
+        one = {part: [one for one in catalog[part] if one["id"] == getattr(job, name)]
+               for part, name in (("data", "data"), ("methods", "method"))}  # fmt: skip
+        state = job.state() | {"kept": kept, "open": False}
+        answers: dict[str, Any] = {"/api/catalog": {**catalog, **one, "stories": []}, "/api/jobs": [state]}
+        answers[f"/api/data/{job.data}"] = await self.describe(job.data)
+        with suppress(Refused):
+            script = await self.take(job, "python")
+            answers[f"/api/jobs/{job.id}/take/python"] = script.read_text(encoding="utf-8")
+        frames = {f"/api/jobs/{job.id}/frames/{index}": self.frame(job, index) for index in kept}
+        return export.write_page(answers, frames, f"data={job.data}&method={job.method}&job={job.id}&at={kept[0]}")
+
     def put_away(self, job: Job) -> None:
         """End the process of a finished job, once it has written all files to download."""
         process, job.process = job.process, None
@@ -440,7 +458,8 @@ class Lab:
         start = next((id for id in self.methods().STARTS.get(entry["kind"], ()) if id in able), next(iter(able), ""))
         parts = ("id", "name", "kind", "about", "shape", "blanks", "classes", "notes")
         unfit = {id: reason for id, reason in reasons.items() if reason}
-        return {part: entry[part] for part in parts} | {"unfit": unfit, "start": start}
+        own = entry["id"] in self.uploads
+        return {part: entry[part] for part in parts} | {"own": own, "unfit": unfit, "start": start}
 
     async def read(self, path: Path, name: str, kind: str | None = None, id: str | None = None) -> dict[str, Any]:
         """Read a file that lies at a path of ours, in a separate process."""

@@ -209,6 +209,8 @@ class Worker:
     def spell(self, name: str, value: str | None) -> str:
         """Write a parameter in a message by the label of its control, as in Python if it has none."""
         labels = {one.name: one.label for one in getattr(self.method, "controls", {}).values()}
+        if name == "scale" and "standardize" in labels:
+            name, value = "standardize", {"True": "yes", "False": "no"}.get(value or "", value)
         if name not in labels:
             return spell_in_python(name, value)
         return labels[name] if value is None else f"{labels[name]} {value}"

@@ -12,7 +12,8 @@ from twofold.cli.options import option
 from twofold.core.checks import InputError
 
 TAKES = (
-    "A file of your own, to begin with: a table, ratings, text, an image, an array. Others can be dropped on the page."
+    "A file of your own, to begin with: a table, ratings, text, an image, an array; or a folder of texts. Other files "
+    "can be dropped on the page."
 )
 PORT = "Port of 127.0.0.1. Default: 8226, or one that is free."
 
@@ -30,12 +31,10 @@ def lab(
     missing = [package for package in ("fastapi", "uvicorn", "websockets") if find_spec(package) is None]
     if missing:
         raise InputError(f"the lab needs {', '.join(missing)}: pip install 'twofold[lab]'")
-    if file is not None and not os.path.isfile(file.partition("::")[0]):
+    if file is not None and not os.path.exists(file.partition("::")[0]):
         from twofold.io.tables.read import missing_message
 
-        raise InputError(
-            missing_message(file) if not os.path.isdir(file) else f"{file} is a folder. Name a file in it."
-        )
+        raise InputError(missing_message(file))
     from twofold.lab.app import serve
 
     serve(file, port, not no_browser)

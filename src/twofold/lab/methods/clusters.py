@@ -91,19 +91,21 @@ class Points(Method):
         self.draw_start(script, chosen)
 
     def settle(self, script: Script, data: Data, chosen: Values, notes: list[str]) -> Values:
-        """Find the number of groups as `twofold cluster` does, if it was left open."""
+        """Find what was left open, the number of groups above all, as `twofold cluster` does."""
         import polars as pl
 
         from twofold import analyses
 
         size = next(name for name in ("n_clusters", "n_components") if name in chosen)
-        if chosen[size] is not None:
+        left_open = [name for name, value in chosen.items() if value is None or value == "automatic"]
+        if not left_open:
             return chosen
         X, seed = script["X"], chosen["random_state"]
         table = pl.DataFrame(X, schema=tables.column_names(data, X.shape[1]), orient="row").fill_nan(None)
-        answer = analyses.cluster(table, method=self.analysis, scale=False, seed=seed)
+        answer = analyses.cluster(table, chosen[size], method=self.analysis, scale=False, seed=seed)
         notes += answer.notes
-        chosen = {**chosen, size: max(2, answer.chosen["n_clusters"] or 0)}
+        found = answer.model.get_params() | {size: max(1, answer.chosen["n_clusters"] or 0)}
+        chosen = {**chosen, **{name: found.get(name) for name in left_open}}
         self.draw_start(script, chosen)
         return chosen
 
@@ -157,10 +159,10 @@ class GaussianMixtureMethod(Points):
     start_parameter, analysis = "means_init", "mixture"
     settings = (
         control("n_components", "components", about="Number of components.", **FOUND),
-        control("covariance_type", "shape", choices=("full", "tied", "diag", "spherical")),
+        control("covariance_type", "shape", default="automatic"),
         START,
         tables.STANDARDIZE,
-        control("reg_covar", max=100, log=True, advanced=True),
+        control("reg_covar", default=None, max=100, log=True, advanced=True),
         *loop_controls(tol=1e-4, max_iter=300),
     )
 

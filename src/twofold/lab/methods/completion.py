@@ -114,7 +114,7 @@ class Matrix(Method):
         draw = f"np.random.default_rng({chosen['random_state']}).random(X.shape) < {chosen['hide']}"
         script.do(f"hidden = ~np.isnan(X) & ({draw})")
         script.do("shown = np.where(hidden, np.nan, X)")
-        script.names["normalize"] = data.kind == "table" and tables.needs_scale(script["X"], data, "auto")
+        script.names["normalize"] = data.kind == "table" and tables.needs_scale(script, data, "auto")
 
     def parameters(self, script: Script, chosen: Values) -> dict[str, Any]:
         return super().parameters(script, chosen) | ({"normalize": "column"} if script["normalize"] else {})

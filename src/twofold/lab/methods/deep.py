@@ -267,7 +267,7 @@ class GANMethod(Method):
             script.do("plane = PCA(2, random_state=0).fit(X)")
             script.do("X = plane.transform(X)")
             rest = 1 - float(script["plane"].explained_variance_ratio_.sum())
-            data.notes.append(
+            script.names["said"].append(
                 f"points in the plane of the first two principal axes are imitated; the other {rest:.0%} of the "
                 "variance are left out"
             )

@@ -96,7 +96,7 @@ class Axes(Method):
     def prepare(self, script: Script, data: Data, chosen: Values) -> None:
         tables.check_table(script["X"], data)
         if "standardize" in chosen and self.scales:
-            script.names["scaled"] = tables.needs_scale(script["X"], data, chosen["standardize"])
+            script.names["scaled"] = tables.needs_scale(script, data, chosen["standardize"])
         elif "standardize" in chosen:
             tables.standardize(script, data, chosen["standardize"])
 

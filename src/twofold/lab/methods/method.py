@@ -178,7 +178,7 @@ class Method(ABC):
         model = script.names.get("model")
         arrays, meta = view.frame(model)
         sweeps, objective = self.count_sweeps(model, view), self.measure(model, view)
-        notes = list(dict.fromkeys([*data.notes, *map(spell_parameters, notes)]))
+        notes = list(dict.fromkeys(map(spell_parameters, [*notes, *script.names.get("said", [])])))
         emit(sweeps, objective, arrays, meta | {"notes": notes}, final=True)
         self.keep_steps(script, data)
         kept, picture = script.names.get("model"), view.output if "picture" in self.downloads else None

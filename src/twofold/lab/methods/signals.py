@@ -186,7 +186,7 @@ class CosinesMethod(Denoising):
     settings = (
         NOISE,
         SIGMA,
-        ATOMS(about="Cosines of the dictionary, more or fewer than pixels of a patch."),
+        ATOMS(about="Cosines of the dictionary, more or fewer than pixels of a patch.", default=256),
         PATCH,
         SIDE,
     )

@@ -27,23 +27,24 @@ STANDARDIZE = Setting(
 MAX_PLACES = 160  # rows and columns of a matrix that are drawn
 
 
-def needs_scale(X: np.ndarray, data: Data, wish: str) -> bool:
+def needs_scale(script: Script, data: Data, wish: str) -> bool:
     """Return True if columns are divided by their spreads, as the analyses decide it; what they say is a note."""
     from twofold.analyses.common.tables import choose_scale
     from twofold.io.tables.table import Table
 
+    X = script["X"]
     if data.kind == "pictures":  # pixels share a unit
         return wish == "yes"
     table = Table(X, column_names(data, X.shape[1]), source=data.name)
     needed = choose_scale({"auto": None, "yes": True, "no": False}[wish], X, table)
-    data.notes += [note for note in table.notes if note not in data.notes]
+    script.names["said"] = [*script.names.get("said", []), *table.notes]
     return needed
 
 
 def standardize(script: Script, data: Data, wish: str) -> None:
     """Divide the columns of X by their spreads if the setting or the columns require it."""
     check_table(script["X"], data)
-    if needs_scale(script["X"], data, wish):
+    if needs_scale(script, data, wish):
         script.use("twofold.analyses.common.tables", "spread")
         script.do("scale = spread(X)")
         script.do("X = X / scale")

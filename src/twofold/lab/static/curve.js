@@ -3,7 +3,7 @@ import {useEffect, useRef} from 'preact/hooks';
 import uPlot from 'uplot';
 import {html} from './html.js';
 import {colorOf, ink, theme} from './palette.js';
-import {capital, readNumber} from './text.js';
+import {capital, readNumber, readTicks} from './text.js';
 
 export function Curve({run, name, color = 0}) {
   const host = useRef(null);
@@ -39,7 +39,7 @@ export function Curve({run, name, color = 0}) {
       scales: {x: {time: false, range: (u, low, high) => [low ?? 0, Math.max(high ?? 1, (low ?? 0) + 1)]}},
       axes: [
         {...axis, size: 22, gap: 2, space: 60, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 1e4, 1e5]},
-        {...axis, size: 62, gap: 4, space: 26, values: (u, splits) => splits.map(readNumber)},
+        {...axis, size: 62, gap: 4, space: 26, values: (u, splits) => readTicks(splits)},
       ],
       series: [{}, {stroke: colorOf(color), width: 2, points: {show: (u) => u.data[0].length < 3, size: 7, fill: colorOf(color)}}],
       hooks: {draw: [marker]},

@@ -5,7 +5,7 @@ import {html} from './html.js';
 import {Icon} from './icons.js';
 import {rowsOf, Thumb} from './parts.js';
 import {catalog, data, fitOn, names, run as inHandRun, selection, status} from './state.js';
-import {brief, clip, wordsOf} from './text.js';
+import {brief, capital, clip, wordsOf} from './text.js';
 import {views} from './views/index.js';
 
 const SHOWN = 40;
@@ -130,8 +130,9 @@ function TakeAway({run}) {
   return html`<section class="block" aria-labelledby="take-title">
     <h2 id="take-title">Take away</h2>
     ${!done && html`<p class="note">${run.live ? run.silence : 'This run has no result to take away.'}</p>`}
-    ${done && html`<dl class="take">${files.map(({title, files: list}) => html`<div key=${title}><dt>${title}</dt><dd class="buttons">${list.map(([file, kind]) => html`<a key=${file}
-      class="button" href=${`/api/jobs/${run.id}/take/${file}`} download="" aria-label=${`${title}, ${kind}`}>${kind}</a>`)}</dd></div>`)}</dl>`}
+    ${done && !api.replay && html`<dl class="take">${files.map(({title, files: list}) => html`<div key=${title}><dt>${title}</dt><dd class="buttons">${list.map(([file, kind]) => html`<a key=${file}
+      class="button" href=${`/api/jobs/${run.id}/take/${file}`} download="" aria-label=${`${title}, ${kind}`}>${kind}</a>`)}</dd></div>`)}
+      <div><dt>Replay</dt><dd class="buttons"><a class="button" href=${`/api/jobs/${run.id}/page`} download="" aria-label="The run as one page that plays without a server">HTML</a></dd></div></dl>`}
     ${done && code && html`<div class="code" data-job=${run.id}><div class="code-head"><span>Python</span>
       <button class="link" onClick=${copy}><${Icon} name="copy" />${copied ? 'copied' : 'copy'}</button></div>
       <pre tabindex="0" aria-label="The Python that gives this run again">${code}</pre></div>`}
@@ -139,15 +140,36 @@ function TakeAway({run}) {
   </section>`;
 }
 
+/** What is known of the data before any method: its size, its columns, what was noticed, its first rows. */
+function Sight({data: d, open}) {
+  const [found, setFound] = useState(null);
+  useEffect(() => {
+    let current = true;
+    api.get(`/api/data/${encodeURIComponent(d.id)}`).then((a) => current && setFound(a), () => {});
+    return () => { current = false; };
+  }, [d.id]);
+  const units = {table: ['rows', 'columns'], ratings: ['people', 'items'], text: ['texts'], pictures: ['pictures', 'pixels down', 'across']}[d.kind];
+  const size = (d.shape ?? []).map((n, i) => `${n.toLocaleString('en-US')} ${units?.[i] ?? ''}`.trim()).join(units ? ', ' : ' × ');
+  const first = found?.rows?.slice(0, 5) ?? [];
+  return html`<details class="more sight" open=${open}><summary>The data: ${size || 'none'}</summary>
+    ${d.notes.map((n) => html`<p class="note" key=${n}>${capital(n)}.</p>`)}
+    ${first.length > 0 && !found.pictures && html`<div class="table" tabindex="0" role="region" aria-label="First rows"><table>
+      <thead><tr>${found.columns.map((c) => html`<th scope="col" key=${c}>${clip(c, 24)}</th>`)}</tr></thead>
+      <tbody>${first.map((row, i) => html`<tr key=${i}>${row.map((cell, j) => html`<td key=${j}>${brief(String(cell ?? ''))}</td>`)}</tr>`)}</tbody></table></div>`}
+  </details>`;
+}
+
 export function Details() {
   const run = inHandRun.value;
   const view = views[run?.method.view];
   if (!view) return null;
   const frame = run.frame.value;
+  const notes = (frame?.meta.notes ?? []).filter((n) => !run.data.notes.includes(n));
   return html`<div class="scroll">
+    ${run.data.kind !== 'none' && html`<${Sight} key=${run.data.id} data=${run.data} open=${run.data.own} />`}
     ${frame && view.Details && html`<section class="block"><${view.Details} key=${run.key} run=${run} frame=${frame} /></section>`}
-    ${view.selectable && html`<${Selection} key=${run.data.id} run=${run} />`}
-    ${frame?.meta.notes?.length > 0 && html`<section class="block"><h2>Notes</h2>${frame.meta.notes.map((n) => html`<p class="note" key=${n}>${n}</p>`)}</section>`}
+    ${view.selectable && !api.replay && html`<${Selection} key=${run.data.id} run=${run} />`}
+    ${notes.length > 0 && html`<section class="block"><h2>Notes</h2>${notes.map((n) => html`<p class="note" key=${n}>${capital(n)}</p>`)}</section>`}
     <${TakeAway} key=${run.key} run=${run} />
   </div>`;
 }

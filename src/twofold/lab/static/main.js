@@ -1,6 +1,7 @@
 // One screen: controls, the picture with its curve, and what lies behind it.
 import {render} from 'preact';
 import {useEffect, useState} from 'preact/hooks';
+import {replay} from './api.js';
 import {Curve} from './curve.js';
 import {Details} from './details.js';
 import {html} from './html.js';
@@ -78,9 +79,9 @@ function App() {
   ink.value;
   theme.value;
   if (!catalog.value) return html`<main class="opening"><p role="status">${trouble.value || 'The lab is opening.'}</p></main>`;
-  return html`<div class=${`lab ${comparing.value ? 'two' : ''}`}>
+  return html`<div class=${`lab ${comparing.value ? 'two' : shown.value.length ? '' : 'none'} ${replay ? 'replay' : ''}`}>
     <${Header} />
-    <aside class="side" aria-label="Controls"><${Panel} /></aside>
+    ${!replay && html`<aside class="side" aria-label="Controls"><${Panel} /></aside>`}
     <main class="stages">${shown.value.length ? shown.value.map((run, i) => html`<${Stage} key=${run.key} run=${run} index=${i} />`) : html`<${Start} />`}</main>
     <aside class="side details" aria-label="Details"><${Details} /></aside>
     <p class="unseen" role="status" aria-live="polite">${status.value}</p>

@@ -120,7 +120,7 @@ function DataChoice() {
       <input ref=${input} type="file" class="unseen" tabindex="-1" aria-label="A file of your own"
         onChange=${(e) => { const [file] = e.currentTarget.files; e.currentTarget.value = ''; if (file) take(file); }} />
     </div>
-    <p class="about" id="data-about">${d?.about}</p>
+    <p class="about" id="data-about">${d?.own ? '' : d?.about}</p>
     ${trouble.value && html`<p class="error" role="alert">${trouble.value}</p>`}
     ${rows && html`<p class="chip">On ${wordsOf(rows.length, 'selected row')}
       <button onClick=${() => fitOn(null)} aria-label="Use all rows again"><${Icon} name="cross" /></button></p>`}

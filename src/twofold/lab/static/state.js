@@ -297,6 +297,11 @@ export async function open() {
     trouble.value = error.message;
     return;
   }
+  if (api.replay) {
+    read(api.replay.address);
+    shown.value[0]?.play();
+    return;
+  }
   stream = new api.Stream(onState, (frame) => runOf(frame.job)?.onFrame(frame), (up) => { online.value = up; });
   written = location.hash.slice(1);
   read(written);

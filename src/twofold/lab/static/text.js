@@ -13,11 +13,20 @@ export function readNumber(value) {
   }
   return plain.format(value).replace('-', '−');
 }
+/** The numbers of an axis, with as many decimals as tell one from the next. */
+export function readTicks(ticks) {
+  const step = Math.abs(ticks[1] - ticks[0]);
+  const size = Math.max(...ticks.map(Math.abs));
+  if (!(step > 0) || size >= 1e7 || step < 1e-6) return ticks.map(readNumber);
+  const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+  const format = new Intl.NumberFormat('en-US', {minimumFractionDigits: digits, maximumFractionDigits: digits});
+  return ticks.map((t) => format.format(t).replace('-', '−'));
+}
 const superscript = (n) => String(n).replace(/[-0-9]/g, (c) => (c === '-' ? '⁻' : '⁰¹²³⁴⁵⁶⁷⁸⁹'[c]));
 
 export const wordsOf = (n, noun) => `${n.toLocaleString('en-US')} ${noun}${n === 1 ? '' : 's'}`;
 export const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
-export const percent = (share) => `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
+export const percent = (share) => `${(100 * share).toFixed(share < 0.1 ? 1 : 0)}%`;
 export const clip = (text, length) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
 
 /** A cell as it stands, but for the tail of digits of a number. */
