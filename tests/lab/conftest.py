@@ -83,7 +83,9 @@ def place() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def lab(chromium: str) -> Iterator[Any]:
-    with running(catalog="twofold.lab.methods") as place:
+    from twofold.lab.jobs import Limits
+
+    with running(Limits(answer=120, reading=300), catalog="twofold.lab.methods") as place:  # a busy machine
         yield place
 
 

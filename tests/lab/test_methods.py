@@ -10,7 +10,8 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from twofold import InputError
-from twofold.lab.data import find_parts
+from twofold.examples import EXAMPLES, STORIES
+from twofold.lab.data import find_parts, make
 from twofold.lab.methods import Cancelled, Data, catalog, find
 from twofold.lab.methods.setting import read_parameter
 from twofold.lab.script import Script
@@ -183,6 +184,54 @@ def test_a_cancelled_run_ends_at_once(id):
     with pytest.raises(Cancelled):
         method.run(load_part(method.default_data), QUICK.get(id, {}), emit)
     assert len(seen) == 2
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("id", sorted({type(one).fit: one.id for one in catalog() if one.id != "gan"}.values()))
+def test_a_stopped_run_keeps_what_it_has_and_its_script_stops_there(id):
+    """One method is stopped for every way to fit."""
+    method, frames = find(id), Frames()
+
+    def emit(*frame, **more):
+        frames(*frame, **more)
+        return frame[0] >= 1
+
+    settings = {"model": "ALS"} if id == "recommender" else QUICK.get(id, {})
+    result = method.run(load_part(method.default_data), settings, emit)
+    assert frames[-1][4] and len(frames) <= 4
+    names: dict = {}
+    exec(result.script, names)
+    if result.picture is not None:
+        assert same_bits(result.picture, names["result"].decode() if id == "compress" else names["result"])
+        return
+    mine, theirs = (list_fitted_arrays(method.inner_model(model)) for model in (result.model, names["model"]))
+    assert mine and not [name for name in mine if not same_bits(mine[name], theirs[name])]
+
+
+@pytest.mark.parametrize("id", STORIES)
+def test_a_story_is_an_address_of_the_catalog(id):
+    query = dict(part.split("=") for part in STORIES[id].address.split("&"))
+    for side, prefix in (("method", ""), ("right", "right.")):
+        if side not in query or query[side] not in METHODS:
+            continue
+        method, entry = find(query[side]), EXAMPLES[query["data"]].describe()
+        assert method.reason_against(entry) == ""
+        numbers = {name.removeprefix(prefix): int(value) for name, value in query.items() if value.isdigit()}
+        method.check({name: value for name, value in numbers.items() if name in method.controls})
+    assert STORIES[id].sentence.endswith(".")
+
+
+def test_what_the_stories_of_groups_say_is_so():
+    """k-means splits the moons, and a mixture finds the stripes that k-means cuts."""
+    from sklearn.metrics import adjusted_rand_score
+
+    def agree(data: str, method: str, **settings: int) -> float:
+        frames, found = Frames(), make(data)
+        find(method).run(found, settings, frames)
+        return adjusted_rand_score(found.target, frames[-1][2]["labels"])
+
+    assert agree("moons", "kmeans", n_clusters=2) < 0.6
+    assert agree("stripes", "gaussian_mixture", n_components=3) > 0.95 > agree("stripes", "kmeans", n_clusters=3)
 
 
 @pytest.mark.filterwarnings("ignore:.*did not converge")

@@ -294,6 +294,34 @@ def test_requests_left_open_do_no_harm(place):
     wait_for(lambda: not list_uploads(place))
 
 
+def test_a_connection_that_asks_for_nothing_is_closed(place, monkeypatch):
+    monkeypatch.setattr(app, "MAX_FIRST_PAUSE", 0.3)
+    for begin in (b"", b"GET / HTTP/1.1\r\nHo"):
+        with socket.create_connection(("127.0.0.1", place.port), timeout=60) as one:
+            one.sendall(begin)
+            assert one.recv(100) == b""
+
+
+def test_numbers_and_addresses_without_sense_are_a_sentence_each(place, job):
+    huge = "9" * 400
+    for body in (
+        f'{{"pace": {huge}, "method": "counter"}}',
+        f'{{"method": "counter", "settings": {{"sweeps": {huge}}}}}',
+    ):
+        answer = place.client.post("/api/jobs", content=body)
+        assert answer.status_code == 400 and "400 digits" in answer.json()["error"]
+    for path, status in ((f"/api/jobs/{job}/frames/{huge}", 404), ("/api/nothing", 404), ("/nothing", 404)):
+        answer = place.client.get(path)
+        assert answer.status_code == status and answer.json()["error"].endswith("."), path
+    assert "such a request" in place.client.put("/api/jobs").json()["error"]
+
+
+def test_a_table_with_very_many_columns_is_refused_in_a_sentence(place):
+    wide = ",".join(f"c{j}" for j in range(100_000)) + "\n" + "\n".join(",".join("1" * 100_000) for _ in range(3))
+    answer = place.client.post("/api/data", params={"name": "wide.csv"}, content=wide.encode())
+    assert answer.status_code == 400 and re.search(r"100,000 columns|GB of memory", answer.json()["error"])
+
+
 def test_fifty_pages_at_once_and_one_too_many(place):
     id = start(place, sweeps=300, wait=0.005, size=2000)
     with ExitStack() as opened:

@@ -144,6 +144,8 @@ def test_a_job_ends_when_no_page_shows_it_any_more():
             assert state(place, id)["status"] == "running"
         reach(place, id, "cancelled")  # the pages were closed
         assert state(place, id)["kept"]
+        never = start(place, sweeps=10_000, wait=0.01, shown=True)  # its page was closed before it showed it
+        reach(place, never, "cancelled")
 
 
 def test_a_job_that_does_not_listen_is_ended(place):
@@ -317,8 +319,8 @@ def test_own_files_are_read_as_what_they_hold(place, tmp_path):
     assert place.client.get("/api/catalog").json()["data"][0]["id"] == table["id"]
     rows = place.client.get(f"/api/data/{table['id']}/rows", params={"at": "2,0"}).json()
     assert rows["columns"] == ["name", "a", "b", "kind"] and rows["rows"] == [
-        ["z", "5.0", "", "red"],
-        ["x", "1.0", "2.0", "red"],
+        ["z", "5", "", "red"],
+        ["x", "1", "2", "red"],
     ]
     assert bring("stars.csv", b"user,item,rating\n1,a,5\n2,b,3\n1,b,4\n", kind="text")["kind"] == "text"
 

@@ -27,6 +27,7 @@ from fastapi.responses import FileResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from twofold import __version__
 from twofold.core.checks import InputError
@@ -37,13 +38,28 @@ from twofold.lab.jobs import Job, Lab
 from twofold.lab.worker import DOWNLOADS, FILES
 from twofold.web.requests import Refused, explain_errors, read_json
 
+MAX_FIRST_PAUSE = 15.0  # seconds until the first request of a connection is there, after which it is closed
+
+
+class ImpatientProtocol(H11Protocol):
+    """HTTP for a page at hand: a connection that asks for nothing is closed, with a token or without."""
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self.loop.call_later(MAX_FIRST_PAUSE, self.close_unused)
+
+    def close_unused(self) -> None:
+        if self.cycle is None and self.transport.get_protocol() is self:
+            self.transport.close()
+
+
 PORT = 8226  # tried first, so that the address stays the same
 HOST = "127.0.0.1"
 CONFIG: dict[str, Any] = {
     "log_level": "error" if os.environ.get("TWOFOLD_DEBUG") else "critical",
     "access_log": False,
     "server_header": False,
-    "http": "h11",  # also where httptools is installed, whose limits are others
+    "http": ImpatientProtocol,  # also where httptools is installed, whose limits are others
     "lifespan": "on",
     "timeout_keep_alive": 15,
     "timeout_graceful_shutdown": 1,
@@ -237,6 +253,7 @@ def add_jobs(app: FastAPI, lab: Lab) -> None:
             rows,
             pick(found, "paused", bool, False),
             pick_pace(found),
+            pick(found, "shown", bool, False),
         )
         return {"id": job.id}
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # it starts threads, which do not outlive the fork of a job
 
 KINDS = ("table", "ratings", "text", "picture", "pictures", "signal")
 ROWS = 20  # shown first
+MAX_COLUMNS, MAX_SHOWN_COLUMNS = 20_000, 60  # of a table, and of its rows as the page lists them
 MAX_CLASSES = 20  # values of a column that gives the class of each row
 MAX_SIDE_PIXELS = 640  # of a picture
 MAX_FILLED_CELLS = 2_000_000  # of a sparse table that is filled up with zeros
@@ -102,7 +103,7 @@ class Data:
 
         frame = self.frame if self.frame is not None else pl.DataFrame({"row": range(self.n_rows)})
         at = [i for i in at if 0 <= i < len(frame)]
-        shown = frame[at].with_columns(pl.all().cast(pl.String, strict=False).fill_null(""))
+        shown = frame[at, :MAX_SHOWN_COLUMNS].with_columns(pl.all().cast(pl.String, strict=False).fill_null(""))
         out: dict[str, Any] = {"columns": shown.columns, "rows": [list(row) for row in shown.iter_rows()]}
         if self.pictures is not None:
             out["pictures"] = as_bytes(self.pictures[at])
@@ -211,6 +212,8 @@ def read_as_table(script: Script, path: str) -> dict[str, Any]:
     import polars as pl
 
     table = script.read("twofold.io.tables.read", "table = read_table(FILE)")
+    if len(table.columns) > MAX_COLUMNS:
+        raise InputError(f"{path} has {len(table.columns):,} columns; the lab takes up to {MAX_COLUMNS:,}. Use Python.")
     X = script.do("X = table.array()")
     if not isinstance(X, np.ndarray):
         if X.shape[0] * X.shape[1] > MAX_FILLED_CELLS:
@@ -222,10 +225,7 @@ def read_as_table(script: Script, path: str) -> dict[str, Any]:
         script.do("columns = columns[~np.isnan(X).all(axis=0)]")
         X = script.do("X = X[:, ~np.isnan(X).all(axis=0)]")
     columns = [str(one) for one in script["columns"]]
-    frame = pl.DataFrame(X, schema=columns, orient="row").fill_nan(None)
-    beside = [one for one in (table.ids, *table.others.iter_columns()) if one is not None]
-    beside = [one.alias(f"{one.name} " if one.name in frame.columns else one.name) for one in beside]
-    own = 0 if table.ids is None else 1
+    frame = pl.DataFrame(X, schema=columns, orient="row").fill_nan(None) if table.frame is None else table.frame
     classes: list[str] = []
     for column in table.others.iter_columns():
         values = column.cast(pl.String, strict=False).fill_null("")
@@ -236,7 +236,7 @@ def read_as_table(script: Script, path: str) -> dict[str, Any]:
             break
     return {
         "columns": columns,
-        "frame": pl.DataFrame([*beside[:own], *frame.iter_columns(), *beside[own:]]),
+        "frame": frame,
         "names": None if table.ids is None else [str(one) for one in table.ids],
         "target_names": classes,
         "notes": table.notes,

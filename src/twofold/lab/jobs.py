@@ -229,8 +229,9 @@ class Lab:
         rows: list[int] | None = None,
         paused: bool = False,
         pace: float = 0.0,
+        shown: bool = False,
     ) -> Job:
-        """Make a job, which runs as soon as there is room."""
+        """Make a job, which runs as soon as there is room; one that is to be `shown` ends if no page watches it."""
         try:
             found = self.methods().find(method)
             chosen = found.check(settings)
@@ -243,19 +244,24 @@ class Lab:
             raise Refused(400, "Choose two rows or more.")
         self.make_room()
         job = Job(secrets.token_hex(6), data, method, chosen, rows, found.objective, pace=pace, paused=paused)
+        job.unseen_since = time.monotonic() if shown else None
         self.jobs[job.id] = job
         self.forget()
         self.schedule()
         return job
 
     def make_room(self) -> None:
-        """Close the oldest finished jobs if there are too many with a process."""
+        """Close the oldest finished jobs if there are too many with a process, then those that no page shows."""
+        unseen = [job for job in self.jobs.values() if job.status in ALIVE and job.unseen_since is not None]
         open_jobs = [job for job in self.jobs.values() if job.process is not None or job.status == "waiting"]
         idle = [job for job in open_jobs if job.is_idle]
         while len(open_jobs) >= self.limits.jobs and idle:
             oldest = idle.pop(0)
             open_jobs.remove(oldest)
             self.put_away(oldest)
+        for job in unseen[: max(0, len(open_jobs) - self.limits.jobs + 1)]:
+            open_jobs.remove(job)
+            self.control(job, "cancel")
         if len(open_jobs) >= self.limits.jobs:
             raise Refused(429, f"{len(open_jobs)} jobs are under way, the most there may be. Cancel one.")
 
@@ -449,17 +455,18 @@ class Lab:
 
     def listing(self) -> list[dict[str, Any]]:
         """List all data, the user's own first, with the methods that cannot take it and the one to start with."""
-        return [self.with_methods(self.entry_of(id)) for id in (*self.uploads, *EXAMPLES)]
+        parts = ("id", "name", "kind", "about", "shape", "blanks", "classes", "notes", "own", "unfit", "start")
+        entries = (self.with_methods(self.entry_of(id)) for id in (*self.uploads, *EXAMPLES))
+        return [{part: entry[part] for part in parts} for entry in entries]
 
     def with_methods(self, entry: dict[str, Any]) -> dict[str, Any]:
         methods = self.methods().catalog()
         reasons = {one.id: one.reason_against(entry) for one in methods}
         able = [one.id for one in methods if not reasons[one.id]]
         start = next((id for id in self.methods().STARTS.get(entry["kind"], ()) if id in able), next(iter(able), ""))
-        parts = ("id", "name", "kind", "about", "shape", "blanks", "classes", "notes")
         unfit = {id: reason for id, reason in reasons.items() if reason}
         own = entry["id"] in self.uploads
-        return {part: entry[part] for part in parts} | {"own": own, "unfit": unfit, "start": start}
+        return entry | {"own": own, "unfit": unfit, "start": start}
 
     async def read(self, path: Path, name: str, kind: str | None = None, id: str | None = None) -> dict[str, Any]:
         """Read a file that lies at a path of ours, in a separate process."""
@@ -480,8 +487,9 @@ class Lab:
         finally:
             self.waiting -= 1
         self.uploads[id] = description
-        while len(self.uploads) > self.limits.uploads:
-            oldest = next(iter(self.uploads))
+        shown = {job.data for job in self.jobs.values() if job.seen_by or job.status in ALIVE}
+        unused = [one for one in self.uploads if one not in shown and one != id]
+        for oldest in unused[: max(0, len(self.uploads) - self.limits.uploads)]:
             del self.uploads[oldest]
             shutil.rmtree(self.folder / oldest, ignore_errors=True)
         return self.with_methods(description)

@@ -116,17 +116,6 @@ class Script:
         self.do(f"{to} = {name}({_arguments(self[name], params)})")
         return self[to]
 
-    def change_argument(self, name: str, value: Any) -> None:
-        """Write the estimator that takes an argument with another value of it."""
-        for i, line in enumerate(self.lines):
-            made = ast.parse(line).body[0]
-            call = made.value if isinstance(made, ast.Assign) else None
-            cls = self.names.get(ast.unparse(call.func)) if isinstance(call, ast.Call) else None
-            if isinstance(call, ast.Call) and isinstance(cls, type) and name in inspect.signature(cls).parameters:
-                others = [one for one in call.keywords if one.arg != name]
-                call.keywords = [*others, ast.keyword(name, ast.Constant(value))]
-                self.lines[i] = ast.unparse(made)
-
     @property
     def text(self) -> str:
         body = "\n".join(self.lines)

@@ -20,6 +20,7 @@ import struct
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import lru_cache
@@ -257,7 +258,8 @@ class Worker:
 
     def ask(self, question: dict[str, Any]) -> Any:
         """Return the method's answer: JSON, or a frame."""
-        answer = self.method.ask(self.result, question)
+        with warnings.catch_warnings(action="ignore"):  # rows of a view have no names of columns
+            answer = self.method.ask(self.result, question)
         if isinstance(answer, tuple):
             arrays, meta = answer
             header = {"job": self.job, "index": -1, "sweep": -1, "seconds": 0.0, "objective": None, "final": True}

@@ -8,13 +8,16 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from fastapi import FastAPI, Request
-from fastapi.exceptions import HTTPException, RequestValidationError
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
+MAX_DIGITS = 18  # of a whole number in a request
+ROUTES = {404: "There is nothing at this address.", 405: "This address does not take such a request."}
 TOO_LARGE = "The body of this request may have {:.0f} MB at most."
 
 
@@ -62,12 +65,19 @@ async def read_json(request: Request) -> dict[str, Any]:
     """Read the body of a request, which is an object; the guard limits its size."""
     data = b"".join([part async for part in request.stream()])
     try:
-        content = json.loads(data or b"{}", parse_constant=lambda name: None)
+        content = json.loads(data or b"{}", parse_constant=lambda name: None, parse_int=read_int)
     except (ValueError, RecursionError):
         raise Refused(400, "The request is no JSON.") from None
     if not isinstance(content, dict):
         raise Refused(400, "The request is no JSON object.")
     return content
+
+
+def read_int(text: str) -> int:
+    """Read a whole number that fits in 64 bits."""
+    if len(text) > MAX_DIGITS:
+        raise Refused(400, f"A number of {len(text):,} digits; {MAX_DIGITS} are the most.")
+    return int(text)
 
 
 def explain_errors(app: FastAPI) -> None:
@@ -87,4 +97,6 @@ async def explain(request: Request, error: Exception) -> Response:
         fault = f"internal error, {type(error).__name__}: {error}. Set TWOFOLD_DEBUG=1 to see where."
         return refuse(500, " ".join(fault.split()))
     status: int = getattr(error, "status", 0) or getattr(error, "status_code", 500)
-    return refuse(status, str(getattr(error, "detail", error)), {"retry-after": "1"} if status == 503 else None)
+    said = str(getattr(error, "detail", error))
+    said = ROUTES.get(status, said) if isinstance(error, HTTPException) else said
+    return refuse(status, said, {"retry-after": "1"} if status == 503 else None)

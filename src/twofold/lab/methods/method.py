@@ -13,6 +13,7 @@ compute: the fit is the estimator's own, with one callback, `SweepCallback`.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -72,11 +73,11 @@ class Result:
         return None if self.make_table is None else self.make_table()
 
 
-class SweepCallback:
-    """Sends a frame after a sweep; the one callback, in scikit-learn's protocol."""
+class StopAfter:
+    """Ends a fit after some sweeps, by scikit-learn's callbacks, so that a script stops where its run was stopped."""
 
-    def __init__(self, view: Any, emit: Emit):
-        self.view, self.emit, self.stopped = view, emit, False
+    def __init__(self, sweeps: float):
+        self.sweeps = sweeps
 
     def setup(self, estimator: Any, context: Any) -> None: ...
 
@@ -86,11 +87,27 @@ class SweepCallback:
 
     def on_fit_task_end(self, estimator: Any, context: Any, *, fitted_estimator: Any = None) -> bool:
         if context.parent is not None and fitted_estimator is not None:
-            sweep = fitted_estimator.n_iter_
-            if sweep % max(1, sweep // MAX_EVERY_SWEEP) == 0:
-                found = self.emit(sweep, last_objective(fitted_estimator), *self.view.frame(fitted_estimator))
-                self.stopped = bool(found)
-        return self.stopped
+            self.see(fitted_estimator)
+            return bool(fitted_estimator.n_iter_ >= self.sweeps)
+        return False
+
+    def see(self, model: Any) -> None:
+        """Look at the model after a sweep."""
+
+
+class SweepCallback(StopAfter):
+    """Sends a frame after a sweep, and ends the fit if it is told to."""
+
+    def __init__(self, view: Any, emit: Emit):
+        super().__init__(math.inf)
+        self.view, self.emit = view, emit
+
+    def see(self, model: Any) -> None:
+        sweep = model.n_iter_
+        if sweep % max(1, sweep // MAX_EVERY_SWEEP) == 0 and self.emit(
+            sweep, last_objective(model), *self.view.frame(model)
+        ):
+            self.sweeps = sweep
 
 
 def last_objective(model: Any) -> float:
@@ -219,8 +236,10 @@ class Method(ABC):
         model.set_callbacks(callback)
         script.do(self.call)
         model.set_callbacks()
-        if callback.stopped:  # then the script stops there, too
-            script.change_argument("max_iter", int(self.inner_model(model).n_iter_))
+        if callback.sweeps < math.inf:
+            script.use("twofold.lab.methods.method", "StopAfter")
+            script.lines.insert(-1, f"model.set_callbacks(StopAfter({callback.sweeps}))")
+            script.say("model.set_callbacks()")
 
     def count_sweeps(self, model: Any, view: Any) -> int:
         return int(self.inner_model(model).n_iter_)

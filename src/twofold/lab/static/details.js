@@ -148,7 +148,7 @@ function Sight({data: d, open}) {
     api.get(`/api/data/${encodeURIComponent(d.id)}`).then((a) => current && setFound(a), () => {});
     return () => { current = false; };
   }, [d.id]);
-  const units = {table: ['rows', 'columns'], ratings: ['people', 'items'], text: ['texts'], pictures: ['pictures', 'pixels down', 'across']}[d.kind];
+  const units = {table: ['rows', 'columns'], ratings: ['people', 'items'], text: ['texts'], pictures: ['pictures', 'pixels down', 'across'], picture: ['pixels down', 'across', 'colors']}[d.kind];
   const size = (d.shape ?? []).map((n, i) => `${n.toLocaleString('en-US')} ${units?.[i] ?? ''}`.trim()).join(units ? ', ' : ' × ');
   const first = found?.rows?.slice(0, 5) ?? [];
   return html`<details class="more sight" open=${open}><summary>The data: ${size || 'none'}</summary>

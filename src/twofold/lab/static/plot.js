@@ -342,13 +342,18 @@ export class Plot {
       }
       if (this.lasso) { this.lasso.push(at); this.dirty(); return; }
       if (moving) { this.pan(at[0] - moving[0], at[1] - moving[1]); moving = at; return; }
-      this.hover(...at);
+      this.pointed ||= requestAnimationFrame(() => { // once a picture: a million points are looked through
+        this.pointed = 0;
+        if (!this.gone) this.hover(...this.latest);
+      });
+      this.latest = at;
     });
     const end = (event) => {
       fingers.delete(event.pointerId);
       if (this.options.drag?.('up', this, ...spot(event), event)) return;
       const at = spot(event);
-      const click = this.from && Math.hypot(at[0] - this.from[0], at[1] - this.from[1]) < 4;
+      const away = ([x, y]) => Math.hypot(x - this.from[0], y - this.from[1]) >= 4;
+      const click = this.from && !away(at) && !this.lasso?.some(away); // a lasso may end where it began
       if (this.lasso && this.lasso.length > 4 && !click) {
         const rows = this.within(this.lasso);
         selection.value = event.altKey ? Int32Array.from(new Set([...selection.value, ...rows])).sort() : rows;

@@ -44,7 +44,7 @@ export class Run {
       const value = this.valueOf(one);
       if (value !== null && value !== undefined) settings[one.name] = value;
     }
-    const body = {data: this.data.id, method: this.method.id, settings};
+    const body = {data: this.data.id, method: this.method.id, settings, shown: true};
     if (this.rows) body.rows = Array.from(this.rows);
     try {
       const {id} = await api.post('/api/jobs', body);

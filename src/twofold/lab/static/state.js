@@ -136,7 +136,7 @@ export async function take(file) {
   status.value = `Reading ${file.name}.`;
   try {
     const entry = await api.upload(file);
-    catalog.value = {...catalog.value, data: [...catalog.value.data.filter((d) => d.id !== entry.id), entry]};
+    catalog.value = await api.get('/api/catalog'); // files of long ago make room for new ones
     useData(entry.id);
   } catch (error) {
     trouble.value = error.message;

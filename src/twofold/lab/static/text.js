@@ -15,10 +15,9 @@ export function readNumber(value) {
 }
 /** The numbers of an axis, with as many decimals as tell one from the next. */
 export function readTicks(ticks) {
-  const step = Math.abs(ticks[1] - ticks[0]);
-  const size = Math.max(...ticks.map(Math.abs));
-  if (!(step > 0) || size >= 1e7 || step < 1e-6) return ticks.map(readNumber);
-  const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+  const whole = (d) => ticks.every((t) => Math.abs(t * 10 ** d - Math.round(t * 10 ** d)) < 1e-6);
+  const digits = [0, 1, 2, 3, 4, 5].find(whole);
+  if (digits === undefined || Math.max(...ticks.map(Math.abs)) >= 1e7) return ticks.map(readNumber);
   const format = new Intl.NumberFormat('en-US', {minimumFractionDigits: digits, maximumFractionDigits: digits});
   return ticks.map((t) => format.format(t).replace('-', '−'));
 }

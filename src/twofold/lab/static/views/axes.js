@@ -117,7 +117,9 @@ function Dots({answer, columns}) {
 
 function Details({run, frame}) {
   const {ratio} = frame.arrays;
-  return html`${ratio && html`<h2>Variance of each axis</h2><${Bars} values=${ratio.data} show=${percent} most=${8} label="Variance of each axis" />`}
+  const {kept} = frame.meta;
+  return html`${kept !== undefined && html`<dl class="facts"><div><dt>Variance that all axes keep</dt><dd>${percent(kept)}</dd></div></dl>`}
+    ${ratio && html`<h2>Variance of each axis</h2><${Bars} values=${ratio.data} show=${percent} most=${8} label="Variance of each axis" />`}
     ${frame.arrays.colors && html`<h2>Colors</h2>`}<${Groups} run=${run} frame=${frame} labels=${frame.arrays.colors} given=${frame.meta.color_names ?? frame.meta.target_names} />
     <${Reconstruct} run=${run} frame=${frame} />`;
 }
