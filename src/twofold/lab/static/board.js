@@ -38,8 +38,10 @@ export function Board({draw, label, onPointer, cursor, touch, class: name = ''})
     const box = event.currentTarget.getBoundingClientRect();
     onPointer(kind, event.clientX - box.left, event.clientY - box.top, event);
   });
-  return html`<div class=${`board ${name}`}><canvas ref=${canvas} role="img" aria-label=${label} style=${{cursor: cursor ?? 'default', touchAction: touch ?? 'auto'}}
-    onPointerDown=${handler('down')} onPointerMove=${handler('move')} onPointerUp=${handler('up')} onPointerLeave=${handler('leave')}></canvas></div>`;
+  return html`<div class=${`board ${name}`}><canvas ref=${canvas} role="img" aria-label=${label}
+    style=${{cursor: cursor ?? 'default', touchAction: touch ?? 'auto'}}
+    onPointerDown=${handler('down')} onPointerMove=${handler('move')} onPointerUp=${handler('up')}
+      onPointerLeave=${handler('leave')}></canvas></div>`;
 }
 
 /** The largest box of a given shape inside w × h, whole multiples of a cell where that is possible. */

@@ -19,7 +19,8 @@ export function Curve({run, name, color = 0}) {
     const place = host.current;
     if (!place) return undefined; // the run was left before it was drawn
     const paint = ink.value;
-    const axis = {stroke: paint.soft, grid: {stroke: paint.grid, width: 1}, ticks: {show: false}, font: '11px system-ui, sans-serif'};
+    const axis = {stroke: paint.soft, grid: {stroke: paint.grid, width: 1}, ticks: {show: false},
+      font: '11px system-ui, sans-serif'};
     const marker = (u) => {
       const x = Math.round(u.valToPos(at.current, 'x', true)) + 0.5;
       if (!Number.isFinite(x)) return;
@@ -41,7 +42,8 @@ export function Curve({run, name, color = 0}) {
         {...axis, size: 22, gap: 2, space: 60, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 1e4, 1e5]},
         {...axis, size: 62, gap: 4, space: 26, values: (u, splits) => readTicks(splits)},
       ],
-      series: [{}, {stroke: colorOf(color), width: 2, points: {show: (u) => u.data[0].length < 3, size: 7, fill: colorOf(color)}}],
+      series: [{}, {stroke: colorOf(color), width: 2, points: {show: (u) => u.data[0].length < 3, size: 7,
+        fill: colorOf(color)}}],
       hooks: {draw: [marker]},
     }, [[], []], place);
     made.over.addEventListener('click', () => {
@@ -65,10 +67,13 @@ export function Curve({run, name, color = 0}) {
   const finite = ys.filter((v) => v !== null);
   const now = frame && Number.isFinite(frame.objective) ? frame.objective : finite.at(-1);
   const told = state?.objective_name || 'Objective';
-  const way = finite.length > 1 ? `from ${readNumber(finite[0])} to ${readNumber(finite.at(-1))} in ${finite.length} sweeps` : readNumber(finite[0]);
+  const way = finite.length > 1
+    ? `from ${readNumber(finite[0])} to ${readNumber(finite.at(-1))} in ${finite.length} sweeps`
+      : readNumber(finite[0]);
   const words = `${capital(told)} of ${name}: ${finite.length ? way : 'nothing yet'}`;
   return html`<div class="curve">
-    <div class="curve-head"><span>${capital(told)}</span><span class="value">${finite.length ? readNumber(now) : ''}</span></div>
+    <div class="curve-head"><span>${capital(told)}</span><span class="value">${finite.length ? readNumber(now)
+      : ''}</span></div>
     <div class="curve-plot" role="img" aria-label=${words} ref=${host}></div>
   </div>`;
 }

@@ -24,12 +24,16 @@ function Rows({rows}) {
   if (!answer) return null;
   const {pictures} = answer;
   if (pictures) {
-    return html`<div class="thumbs">${at.slice(0, answer.rows.length).map((row, i) => html`<${Thumb} key=${row} bytes=${pictures.bytes} shape=${pictures.shape} at=${i}
+    return html`<div class="thumbs">${at.slice(0, answer.rows.length).map((row, i) => html`<${Thumb} key=${row}
+      bytes=${pictures.bytes} shape=${pictures.shape} at=${i}
       label=${`row ${row}`} />`)}</div>`;
   }
   return html`<div class="table" tabindex="0" role="region" aria-label="Rows of the selection"><table>
-    <thead><tr><th scope="col">row</th>${answer.columns.map((c) => html`<th scope="col" key=${c}>${clip(c, 24)}</th>`)}</tr></thead>
-    <tbody>${answer.rows.map((row, i) => html`<tr key=${at[i]}><th scope="row">${at[i]}</th>${row.map((cell, j) => html`<td key=${j}>${brief(String(cell ?? ''))}</td>`)}</tr>`)}</tbody>
+    <thead><tr><th scope="col">row</th>${answer.columns.map((c) => html`<th scope="col"
+      key=${c}>${clip(c, 24)}</th>`)}</tr></thead>
+    <tbody>${answer.rows.map((row, i) => html`<tr key=${at[i]}><th
+      scope="row">${at[i]}</th>${row.map((cell, j) => html`<td
+        key=${j}>${brief(String(cell ?? ''))}</td>`)}</tr>`)}</tbody>
   </table></div>`;
 }
 
@@ -83,19 +87,24 @@ function Selection({run}) {
   return html`<section class="block" aria-labelledby="selection-title">
     <h2 id="selection-title">Selection</h2>
     ${rows.length === 0
-      ? html`<p class="note">Draw around points to see the rows behind them. Choose a group above to select it whole.</p>`
-      : html`<p class="tally"><b>${wordsOf(rows.length, 'row')}</b>${total ? ` of ${total.toLocaleString('en-US')}` : ''}
+      ? html`<p class="note">Draw around points to see their rows, or choose a whole group above.</p>`
+      : html`<p class="tally"><b>${wordsOf(rows.length, 'row')}</b>${total ? ` of ${total.toLocaleString('en-US')}`
+        : ''}
           <button class="link" onClick=${() => { selection.value = new Int32Array(0); }}>clear</button></p>
         <${Rows} rows=${rows} />
         ${rows.length > SHOWN && html`<p class="note">The first ${SHOWN} are shown.</p>`}
         <form class="row" onSubmit=${add}>
-          <input type="text" value=${name} onInput=${(e) => setName(e.currentTarget.value)} placeholder="Name for these rows" aria-label="Name for these rows" maxlength="80" />
+          <input type="text" value=${name} onInput=${(e) => setName(e.currentTarget.value)}
+            placeholder="Name for these rows" aria-label="Name for these rows" maxlength="80" />
           <button type="submit" disabled=${!name.trim()}>Name</button>
         </form>
         <button onClick=${() => fitOn(rows)} disabled=${rows.length < 4}>Fit again on these rows</button>`}
     ${names.value.length > 0 && html`<ul class="names">${names.value.map((n) => html`<li key=${n.name}>
-      <button class="link" onClick=${() => { selection.value = n.rows; }}>${n.name}</button> <span class="soft">${wordsOf(n.rows.length, 'row')}</span>
-      <button class="bare" aria-label=${`Forget the name ${n.name}`} onClick=${() => { names.value = names.value.filter((m) => m !== n); }}><${Icon} name="cross" /></button></li>`)}</ul>`}
+      <button class="link" onClick=${() => { selection.value = n.rows; }}>${n.name}</button> <span
+        class="soft">${wordsOf(n.rows.length, 'row')}</span>
+      <button class="bare" aria-label=${`Forget the name ${n.name}`}
+        onClick=${() => { names.value = names.value.filter((m) => m !== n); }}><${Icon}
+          name="cross" /></button></li>`)}</ul>`}
     <div class="buttons"><span>Labels as</span>
       <button onClick=${() => take('csv')}>CSV</button><button onClick=${() => take('parquet')}>Parquet</button></div>
     ${error && html`<p class="error" role="alert">${error}</p>`}
@@ -113,7 +122,8 @@ function TakeAway({run}) {
     setError('');
     if (!done || !method.takes.includes('python')) return undefined;
     let current = true;
-    api.text(`/api/jobs/${run.id}/take/python`).then((t) => current && setCode(t), (e) => current && setError(e.message));
+    api.text(`/api/jobs/${run.id}/take/python`).then((t) => current && setCode(t), (e) => current
+      && setError(e.message));
     return () => { current = false; };
   }, [run, done]);
   const copy = async () => {
@@ -130,9 +140,12 @@ function TakeAway({run}) {
   return html`<section class="block" aria-labelledby="take-title">
     <h2 id="take-title">Take away</h2>
     ${!done && html`<p class="note">${run.live ? run.silence : 'This run has no result to take away.'}</p>`}
-    ${done && !api.replay && html`<dl class="take">${files.map(({title, files: list}) => html`<div key=${title}><dt>${title}</dt><dd class="buttons">${list.map(([file, kind]) => html`<a key=${file}
-      class="button" href=${`/api/jobs/${run.id}/take/${file}`} download="" aria-label=${`${title}, ${kind}`}>${kind}</a>`)}</dd></div>`)}
-      <div><dt>Replay</dt><dd class="buttons"><a class="button" href=${`/api/jobs/${run.id}/page`} download="" aria-label="The run as one page that plays without a server">HTML</a></dd></div></dl>`}
+    ${done && !api.replay && html`<dl class="take">${files.map(({title, files: list}) => html`<div
+      key=${title}><dt>${title}</dt><dd class="buttons">${list.map(([file, kind]) => html`<a key=${file}
+      class="button" href=${`/api/jobs/${run.id}/take/${file}`} download=""
+        aria-label=${`${title}, ${kind}`}>${kind}</a>`)}</dd></div>`)}
+      <div><dt>Replay</dt><dd class="buttons"><a class="button" href=${`/api/jobs/${run.id}/page`} download=""
+        aria-label="The run as one page that plays without a server">HTML</a></dd></div></dl>`}
     ${done && code && html`<div class="code" data-job=${run.id}><div class="code-head"><span>Python</span>
       <button class="link" onClick=${copy}><${Icon} name="copy" />${copied ? 'copied' : 'copy'}</button></div>
       <pre tabindex="0" aria-label="The Python that gives this run again">${code}</pre></div>`}
@@ -148,14 +161,18 @@ function Sight({data: d, open}) {
     api.get(`/api/data/${encodeURIComponent(d.id)}`).then((a) => current && setFound(a), () => {});
     return () => { current = false; };
   }, [d.id]);
-  const units = {table: ['rows', 'columns'], ratings: ['people', 'items'], text: ['texts'], pictures: ['pictures', 'pixels down', 'across'], picture: ['pixels down', 'across', 'colors']}[d.kind];
-  const size = (d.shape ?? []).map((n, i) => `${n.toLocaleString('en-US')} ${units?.[i] ?? ''}`.trim()).join(units ? ', ' : ' × ');
+  const units = {table: ['rows', 'columns'], ratings: ['people', 'items'], text: ['texts'],
+    pictures: ['pictures', 'pixels down', 'across'], picture: ['pixels down', 'across', 'colors']}[d.kind];
+  const size = (d.shape ?? []).map((n, i) => `${n.toLocaleString('en-US')} ${units?.[i] ?? ''}`.trim()).join(units
+    ? ', ' : ' × ');
   const first = found?.rows?.slice(0, 5) ?? [];
   return html`<details class="more sight" open=${open}><summary>The data: ${size || 'none'}</summary>
     ${d.notes.map((n) => html`<p class="note" key=${n}>${capital(n)}.</p>`)}
-    ${first.length > 0 && !found.pictures && html`<div class="table" tabindex="0" role="region" aria-label="First rows"><table>
+    ${first.length > 0 && !found.pictures && html`<div class="table" tabindex="0" role="region"
+      aria-label="First rows"><table>
       <thead><tr>${found.columns.map((c) => html`<th scope="col" key=${c}>${clip(c, 24)}</th>`)}</tr></thead>
-      <tbody>${first.map((row, i) => html`<tr key=${i}>${row.map((cell, j) => html`<td key=${j}>${brief(String(cell ?? ''))}</td>`)}</tr>`)}</tbody></table></div>`}
+      <tbody>${first.map((row, i) => html`<tr key=${i}>${row.map((cell, j) => html`<td
+        key=${j}>${brief(String(cell ?? ''))}</td>`)}</tr>`)}</tbody></table></div>`}
   </details>`;
 }
 
@@ -167,9 +184,11 @@ export function Details() {
   const notes = (frame?.meta.notes ?? []).filter((n) => !run.data.notes.includes(n));
   return html`<div class="scroll">
     ${run.data.kind !== 'none' && html`<${Sight} key=${run.data.id} data=${run.data} open=${run.data.own} />`}
-    ${frame && view.Details && html`<section class="block"><${view.Details} key=${run.key} run=${run} frame=${frame} /></section>`}
+    ${frame && view.Details && html`<section class="block"><${view.Details} key=${run.key} run=${run}
+      frame=${frame} /></section>`}
     ${view.selectable && !api.replay && html`<${Selection} key=${run.data.id} run=${run} />`}
-    ${notes.length > 0 && html`<section class="block"><h2>Notes</h2>${notes.map((n) => html`<p class="note" key=${n}>${capital(n)}</p>`)}</section>`}
+    ${notes.length > 0 && html`<section class="block"><h2>Notes</h2>${notes.map((n) => html`<p class="note"
+      key=${n}>${capital(n)}</p>`)}</section>`}
     <${TakeAway} key=${run.key} run=${run} />
   </div>`;
 }

@@ -62,7 +62,8 @@ export function heatCanvas(data, rows, columns, {kind = 'sequential', low, high,
 
 /** Limits for colors: around zero where the numbers have both signs, outliers set aside. */
 export function limitsOf(data) {
-  const some = Float32Array.from(data.length > 4000 ? data.filter((_, i) => i % Math.ceil(data.length / 4000) === 0) : data).filter((v) => !Number.isNaN(v)).sort();
+  const some = Float32Array.from(data.length > 4000 ? data.filter((_, i) => i % Math.ceil(data.length / 4000) === 0)
+    : data).filter((v) => !Number.isNaN(v)).sort();
   const low = some[Math.floor(0.01 * (some.length - 1))] ?? 0;
   const high = some[Math.ceil(0.99 * (some.length - 1))] ?? 1;
   if (low < 0 && high > 0 && low > -20 * high && high < -20 * low) {

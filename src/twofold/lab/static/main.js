@@ -8,7 +8,8 @@ import {html} from './html.js';
 import {Icon} from './icons.js';
 import {choice, ink, theme} from './palette.js';
 import {Panel} from './panel.js';
-import {camera, catalog, comparing, data, inHand, online, open, shown, status, story, take, tool, trouble} from './state.js';
+import {camera, catalog, comparing, data, inHand, online, open, shown, status, story, take, tool,
+  trouble} from './state.js';
 import {Start} from './start.js';
 import {onKey, Transport} from './transport.js';
 import {views} from './views/index.js';
@@ -19,10 +20,12 @@ function Header() {
   const spoken = {auto: 'as the system', light: 'light', dark: 'dark'};
   return html`<header class="head">
     <h1><span>twofold</span> lab</h1>
-    <p class="now">${data.value && html`${shown.value.map((one, i) => html`${i > 0 && html` <span class="soft">beside</span> `}${one.method.title}`)}
+    <p class="now">${data.value && html`${shown.value.map((one, i) => html`${i > 0 && html` <span
+      class="soft">beside</span> `}${one.method.title}`)}
       <span class="soft"> on </span>${data.value.name}`}</p>
     ${!online.value && html`<p class="error slim" role="alert">The lab does not answer; trying again.</p>`}
-    <button class="round" onClick=${() => { choice.value = next; }} aria-label=${`Colors: ${spoken[choice.value]}; change to ${spoken[next]}`}
+    <button class="round" onClick=${() => { choice.value = next; }}
+      aria-label=${`Colors: ${spoken[choice.value]}; change to ${spoken[next]}`}
       title=${`Colors: ${spoken[choice.value]}`}><${Icon} name=${icon} /></button>
   </header>`;
 }
@@ -30,12 +33,14 @@ function Header() {
 function Tools({view}) {
   if (!view.plane) return null;
   const moved = camera.value.zoom !== 1 || camera.value.x || camera.value.y;
-  const pick = (name, words, icon) => html`<button class="round" aria-pressed=${tool.value === name} onClick=${() => { tool.value = tool.value === name ? 'look' : name; }}
+  const pick = (name, words, icon) => html`<button class="round" aria-pressed=${tool.value === name}
+    onClick=${() => { tool.value = tool.value === name ? 'look' : name; }}
     aria-label=${words} title=${words}><${Icon} name=${icon} /></button>`;
   return html`<div class="tools" role="group" aria-label="Tools of the picture">
     ${view.selectable && pick('lasso', 'Draw around points to select them', 'lasso')}
     ${pick('move', 'Drag to move the picture', 'move')}
-    <button class="round" disabled=${!moved} onClick=${() => { camera.value = {zoom: 1, x: 0, y: 0}; }} aria-label="Show everything again" title="Show everything again"><${Icon} name="home" /></button>
+    <button class="round" disabled=${!moved} onClick=${() => { camera.value = {zoom: 1, x: 0, y: 0}; }}
+      aria-label="Show everything again" title="Show everything again"><${Icon} name="home" /></button>
   </div>`;
 }
 
@@ -45,13 +50,15 @@ function Stage({run, index}) {
   const frame = run.frame.value;
   const state = run.state.value;
   const failed = (state?.status === 'failed' && state.message) || run.error.value;
-  return html`<section class=${`stage ${comparing.value && inHand.value === index ? 'held' : ''}`} aria-label=${title} data-job=${run.id}
+  return html`<section class=${`stage ${comparing.value && inHand.value === index ? 'held' : ''}`} aria-label=${title}
+    data-job=${run.id}
       onPointerDown=${() => { if (comparing.value) inHand.value = index; }}>
     <div class="stage-head">${comparing.value ? html`<h2>${title}</h2>` : html`<h2 class="unseen">${title}</h2>`}
       <p class="caption">${frame ? view.caption?.(frame) : ''}</p><${Tools} view=${view} /></div>
     <div class="picture" data-job=${frame?.job}>
       ${(frame || view.early) && html`<${view.Picture} key=${run.key} run=${run} frame=${frame} />`}
-      ${!frame && !failed && !view.early && html`<p class="waiting">${state?.status === 'waiting' ? 'Waiting for a free process.' : 'Starting.'}</p>`}
+      ${!frame && !failed && !view.early && html`<p class="waiting">${state?.status === 'waiting'
+        ? 'Waiting for a free process.' : 'Starting.'}</p>`}
       ${failed && html`<p class="error over" role="alert">${failed}</p>`}
     </div>
     ${index === 0 && story.value && html`<p class="told">${story.value.sentence}</p>`}
@@ -78,11 +85,14 @@ function App() {
   }, []);
   ink.value;
   theme.value;
-  if (!catalog.value) return html`<main class="opening"><p role="status">${trouble.value || 'The lab is opening.'}</p></main>`;
-  return html`<div class=${`lab ${comparing.value ? 'two' : shown.value.length ? '' : 'none'} ${replay ? 'replay' : ''}`}>
+  if (!catalog.value) return html`<main class="opening"><p role="status">${trouble.value
+    || 'The lab is opening.'}</p></main>`;
+  return html`<div class=${`lab ${comparing.value ? 'two' : shown.value.length ? '' : 'none'} ${replay ? 'replay'
+    : ''}`}>
     <${Header} />
     ${!replay && html`<aside class="side" aria-label="Controls"><${Panel} /></aside>`}
-    <main class="stages">${shown.value.length ? shown.value.map((run, i) => html`<${Stage} key=${run.key} run=${run} index=${i} />`) : html`<${Start} />`}</main>
+    <main class="stages">${shown.value.length ? shown.value.map((run, i) => html`<${Stage} key=${run.key} run=${run}
+      index=${i} />`) : html`<${Start} />`}</main>
     <aside class="side details" aria-label="Details"><${Details} /></aside>
     <p class="unseen" role="status" aria-live="polite">${status.value}</p>
     ${dropping && html`<div class="drop" aria-hidden="true">Drop a table, ratings, text or a picture</div>`}

@@ -4,7 +4,8 @@ import {useEffect, useRef, useState} from 'preact/hooks';
 import {html} from './html.js';
 import {Icon} from './icons.js';
 import {
-  catalog, choose, compareWith, comparing, data, fitOn, fits, help, inHand, jobs, reasonAgainst, refreshJobs, reopen, run,
+  catalog, choose, compareWith, comparing, data, fitOn, fits, help, inHand, jobs, reasonAgainst, refreshJobs, reopen,
+    run,
   runAgain, set, shown, take, trouble, useData,
 } from './state.js';
 import {capital, readNumber, wordsOf} from './text.js';
@@ -21,7 +22,8 @@ const told = (sentence) => ({
 
 function Field({id, label, about, value, children}) {
   return html`<div class="field" ...${told(about)}>
-    <label for=${id}><span>${capital(label)}</span>${value !== undefined && html`<output for=${id}>${value}</output>`}</label>
+    <label for=${id}><span>${capital(label)}</span>${value !== undefined && html`<output
+      for=${id}>${value}</output>`}</label>
     ${children}
     <span id=${`${id}-about`} class="unseen">${about}</span>
   </div>`;
@@ -32,17 +34,20 @@ function NumberSetting({id, setting, value, onChange}) {
   const {min, max, log} = setting;
   const [held, hold] = useState(null);
   const now = held ?? value;
-  const free = min === null || max === null || min === undefined || max === undefined || (whole && !log && max - min > 10000);
+  const free = min === null || max === null || min === undefined || max === undefined
+    || (whole && !log && max - min > 10000);
   if (free) {
     return html`<${Field} id=${id} label=${setting.label} about=${setting.about}>
-      <input id=${id} type="number" value=${value} min=${min} max=${max} step=${setting.step ?? (whole ? 1 : 'any')} aria-describedby=${`${id}-about`}
+      <input id=${id} type="number" value=${value} min=${min} max=${max} step=${setting.step ?? (whole ? 1 : 'any')}
+        aria-describedby=${`${id}-about`}
         onChange=${(e) => e.currentTarget.value !== '' && onChange(+e.currentTarget.value)} />
     <//>`;
   }
   const low = min > 0 ? min : max * 1e-8; // the left end of a logarithmic scale that begins at zero is zero
   const [from, to] = log ? [0, 200] : [min, max];
   const automatic = now === null || now === undefined;
-  const position = automatic ? (from + to) / 2 : log ? (200 * Math.log(Math.max(now, low) / low)) / Math.log(max / low) : now;
+  const position = automatic ? (from + to) / 2 : log ? (200 * Math.log(Math.max(now, low) / low)) / Math.log(max / low)
+    : now;
   const spoken = automatic ? 'automatic' : readNumber(now);
   const read = (e) => {
     const p = +e.currentTarget.value;
@@ -50,10 +55,13 @@ function NumberSetting({id, setting, value, onChange}) {
     return whole ? Math.round(raw) : log ? +raw.toPrecision(2) : raw;
   };
   return html`<${Field} id=${id} label=${setting.label} about=${setting.about} value=${spoken}>
-    <input id=${id} type="range" min=${from} max=${to} step=${log ? 1 : setting.step ?? (whole ? 1 : (max - min) / 100)} value=${position}
+    <input id=${id} type="range" min=${from} max=${to}
+      step=${log ? 1 : setting.step ?? (whole ? 1 : (max - min) / 100)} value=${position}
       aria-valuetext=${spoken} aria-describedby=${`${id}-about`}
-      onInput=${(e) => hold(read(e))} onChange=${(e) => { const v = read(e); hold(null); if (v !== value) onChange(v); }} />
-    ${setting.default === null && !automatic && html`<button class="link" onClick=${() => onChange(null)}>automatic</button>`}
+      onInput=${(e) => hold(read(e))}
+        onChange=${(e) => { const v = read(e); hold(null); if (v !== value) onChange(v); }} />
+    ${setting.default === null && !automatic && html`<button class="link"
+      onClick=${() => onChange(null)}>automatic</button>`}
   <//>`;
 }
 
@@ -71,7 +79,8 @@ function ChoiceSetting({id, setting, value, onChange}) {
 
 function BoolSetting({id, setting, value, onChange}) {
   return html`<div class="field check" ...${told(setting.about)}>
-    <input id=${id} type="checkbox" checked=${value} aria-describedby=${`${id}-about`} onChange=${(e) => onChange(e.currentTarget.checked)} />
+    <input id=${id} type="checkbox" checked=${value} aria-describedby=${`${id}-about`}
+      onChange=${(e) => onChange(e.currentTarget.checked)} />
     <label for=${id}>${capital(setting.label)}</label><span id=${`${id}-about`} class="unseen">${setting.about}</span>
   </div>`;
 }
@@ -97,11 +106,13 @@ function Settings({owner}) {
 }
 
 const KINDS = {
-  table: 'Tables', ratings: 'Ratings', text: 'Text', picture: 'Pictures', pictures: 'Sets of pictures', none: 'Made by the method',
+  table: 'Tables', ratings: 'Ratings', text: 'Text', picture: 'Pictures', pictures: 'Sets of pictures',
+    none: 'Made by the method',
 };
 
 /** Groups of choices in the order of their first; `word` writes one. */
-const options = (groups, word) => Object.entries(groups).map(([label, all]) => html`<optgroup key=${label} label=${label}>
+const options = (groups, word) => Object.entries(groups).map(([label, all]) => html`<optgroup key=${label}
+  label=${label}>
   ${all.map((x) => html`<option key=${x.id} value=${x.id}>${word(x)}</option>`)}</optgroup>`);
 
 function DataChoice() {
@@ -112,13 +123,16 @@ function DataChoice() {
   return html`<section class="block" aria-labelledby="data-title">
     <h2 id="data-title">Data</h2>
     <div class="row">
-      <select aria-labelledby="data-title" aria-describedby="data-about" value=${d?.id ?? ''} onChange=${(e) => useData(e.currentTarget.value)}>
+      <select aria-labelledby="data-title" aria-describedby="data-about" value=${d?.id ?? ''}
+        onChange=${(e) => useData(e.currentTarget.value)}>
         ${!d && html`<option value="" disabled>choose data</option>`}
         ${options(Object.groupBy(able, (x) => KINDS[x.kind] ?? x.kind), (x) => x.name)}
       </select>
-      <button class="square" onClick=${() => input.current.click()} aria-label="Open a file of your own" title="Open a file of your own"><${Icon} name="file" /></button>
+      <button class="square" onClick=${() => input.current.click()} aria-label="Open a file of your own"
+        title="Open a file of your own"><${Icon} name="file" /></button>
       <input ref=${input} type="file" class="unseen" tabindex="-1" aria-label="A file of your own"
-        onChange=${(e) => { const [file] = e.currentTarget.files; e.currentTarget.value = ''; if (file) take(file); }} />
+        onChange=${(e) => { const [file] = e.currentTarget.files; e.currentTarget.value = '';
+          if (file) take(file); }} />
     </div>
     <p class="about" id="data-about">${d?.own ? '' : d?.about}</p>
     ${trouble.value && html`<p class="error" role="alert">${trouble.value}</p>`}
@@ -134,11 +148,14 @@ function MethodChoice({owner}) {
   return html`<section class="block" aria-labelledby="method-title">
     <h2 id="method-title">Method</h2>
     ${comparing.value && html`<div class="tabs" role="group" aria-label="Run in hand">
-      ${['Left', 'Right'].map((word, i) => html`<button key=${i} aria-pressed=${inHand.value === i} onClick=${() => { inHand.value = i; }}>${word}</button>`)}
+      ${['Left', 'Right'].map((word, i) => html`<button key=${i} aria-pressed=${inHand.value === i}
+        onClick=${() => { inHand.value = i; }}>${word}</button>`)}
     </div>`}
-    <select aria-labelledby="method-title" aria-describedby="method-about" value=${owner.method.id} onChange=${(e) => choose(e.currentTarget.value)}>
+    <select aria-labelledby="method-title" aria-describedby="method-about" value=${owner.method.id}
+      onChange=${(e) => choose(e.currentTarget.value)}>
       ${options(Object.groupBy(able, (m) => capital(m.family)), (m) => m.title)}
-      <optgroup label="Not for this data">${unable.map((m) => html`<option key=${m.id} value=${m.id} disabled>${m.title}: ${d.name} ${reasonAgainst(m, d)}</option>`)}</optgroup>
+      <optgroup label="Not for this data">${unable.map((m) => html`<option key=${m.id} value=${m.id}
+        disabled>${m.title}: ${d.name} ${reasonAgainst(m, d)}</option>`)}</optgroup>
     </select>
     <p class="about" id="method-about">${owner.method.about}</p>
   </section>`;
@@ -147,11 +164,13 @@ function MethodChoice({owner}) {
 function Compare() {
   const [{method, data: d}, beside] = shown.value;
   const able = catalog.value.methods.filter((m) => fits(m, d) && m.id !== method.id);
-  const place = (m) => (method.compare?.includes(m.id) ? 'Worth comparing' : m.view === method.view ? 'The same picture' : 'Others');
+  const place = (m) => (method.compare?.includes(m.id) ? 'Worth comparing' : m.view === method.view
+    ? 'The same picture' : 'Others');
   const groups = Object.groupBy([...able].sort((a, b) => (place(b) > place(a) ? 1 : -1)), place);
   return html`<section class="block" aria-labelledby="compare-title">
     <h2 id="compare-title">Beside it</h2>
-    <select aria-labelledby="compare-title" value=${beside?.method.id ?? ''} onChange=${(e) => compareWith(e.currentTarget.value)}
+    <select aria-labelledby="compare-title" value=${beside?.method.id ?? ''}
+      onChange=${(e) => compareWith(e.currentTarget.value)}
       ...${told('A second run on the same data: axes and selection are linked.')}>
       <option value="">nothing</option>
       <option value=${method.id}>${method.title}, other settings</option>
@@ -162,11 +181,13 @@ function Compare() {
 
 function Jobs() {
   const known = (list, id) => list.find((one) => one.id === id);
-  const list = jobs.value.filter((j) => known(catalog.value.methods, j.method) && known(catalog.value.data, j.data)).slice(-12).reverse();
+  const list = jobs.value.filter((j) => known(catalog.value.methods, j.method)
+    && known(catalog.value.data, j.data)).slice(-12).reverse();
   return html`<details class="more jobs" onToggle=${(e) => e.currentTarget.open && refreshJobs()}>
     <summary>Earlier runs</summary>
     ${list.length === 0 && html`<p class="note">None yet.</p>`}
-    <ul>${list.map((j) => html`<li key=${j.id}><button class="link" aria-current=${shown.value.some((r) => r.id === j.id)} onClick=${() => reopen(j)}>
+    <ul>${list.map((j) => html`<li key=${j.id}><button class="link"
+      aria-current=${shown.value.some((r) => r.id === j.id)} onClick=${() => reopen(j)}>
       ${known(catalog.value.methods, j.method).title}</button>
       <span class="soft">${known(catalog.value.data, j.data).name} · ${j.status}</span></li>`)}</ul>
   </details>`;
@@ -188,6 +209,7 @@ export function Panel() {
       </details>`}
       <${Jobs} />
     </div>
-    <p class="help" aria-hidden="true">${help.value || 'Every control explains itself here. Space pauses, arrows step.'}</p>
+    <p class="help" aria-hidden="true">${help.value
+      || 'Every control explains itself here. Space pauses, arrows step.'}</p>
   </div>`;
 }

@@ -136,7 +136,7 @@ export class Plot {
     });
   }
 
-  /** From the plane to pixels of the page and back; the camera is in units of the home range, so two planes can share it. */
+  /** From the plane to pixels and back; the camera is in units of the home range, so that two planes can share it. */
   frame() {
     const [x0, x1, y0, y1] = this.homeNow();
     const {zoom, x, y} = camera.value;
@@ -383,7 +383,8 @@ export class Plot {
     if (i === this.near) return;
     this.near = i;
     if (this.options.selectable !== false) hovered.value = i < 0 ? -1 : this.rowOf(i);
-    this.options.onHover?.(i, i < 0 ? null : this.map && [this.map.x(this.points[2 * i]), this.map.y(this.points[2 * i + 1])], this);
+    this.options.onHover?.(i, i < 0 ? null : this.map
+      && [this.map.x(this.points[2 * i]), this.map.y(this.points[2 * i + 1])], this);
     this.dirty();
   }
 }

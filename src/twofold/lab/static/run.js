@@ -32,7 +32,8 @@ export class Run {
   get live() { return this.state.value?.live ?? !this.error.value; }
   get done() { return this.state.value?.ready ?? false; } // there is something to take away
   get answers() { return this.done && this.state.value.open; }
-  get silence() { return api.replay ? 'Start `twofold lab` to ask the model.' : this.done ? 'Its process has ended: run it again to ask it.' : 'Ready when the run is done.'; }
+  get silence() { return api.replay ? 'Start `twofold lab` to ask the model.' : this.done
+    ? 'Its process has ended: run it again to ask it.' : 'Ready when the run is done.'; }
   get kept() { return this.state.value?.kept ?? []; }
 
   valueOf(setting) { return this.settings[setting.name] ?? setting.default; }

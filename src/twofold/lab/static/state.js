@@ -53,11 +53,11 @@ function show(runs) {
   batch(() => {
     const before = shown.value;
     const [old, now] = [before[0], runs[0]];
-    if (old?.data !== now?.data) {
+    if (old?.data.id !== now?.data.id) {
       selection.value = new Int32Array(0);
       names.value = [];
     }
-    if (old?.data !== now?.data || old?.method !== now?.method) camera.value = {zoom: 1, x: 0, y: 0};
+    if (old?.data.id !== now?.data.id || old?.method !== now?.method) camera.value = {zoom: 1, x: 0, y: 0};
     hovered.value = -1;
     trouble.value = '';
     for (const r of before) if (!runs.includes(r)) r.close();
@@ -136,7 +136,8 @@ export async function take(file) {
   status.value = `Reading ${file.name}.`;
   try {
     const entry = await api.upload(file);
-    catalog.value = await api.get('/api/catalog'); // files of long ago make room for new ones
+    catalog.value = {...catalog.value, data: (await api.get('/api/catalog')).data};
+      // files of long ago make room for new ones
     useData(entry.id);
   } catch (error) {
     trouble.value = error.message;
@@ -170,7 +171,8 @@ function onState(state) {
 function announce(one) {
   const state = one.state.value;
   const last = state.objective?.at(-1);
-  const value = typeof last === 'number' ? `, ${(state.objective_name || 'objective').toLowerCase()} ${readNumber(last)}` : '';
+  const value = typeof last === 'number'
+    ? `, ${(state.objective_name || 'objective').toLowerCase()} ${readNumber(last)}` : '';
   const sentence = {
     waiting: 'waits for a free process', running: 'is running', paused: 'is paused', stopped: 'was stopped',
     done: `is done after ${wordsOf(state.sweep, 'sweep')}${value}`, failed: `failed: ${state.message}`,
@@ -244,7 +246,8 @@ function runIn(query, i, d, rows) {
   if (asked && !fits(asked, d)) trouble.value = `${asked.title}: ${d.name} ${reasonAgainst(asked, d)}.`;
   const method = asked && fits(asked, d) ? asked : i ? null : startOf(d);
   if (!method) return null;
-  const known = jobs.value.find((j) => j.id === query.get(`${PREFIX[i]}job`) && j.method === method.id && j.data === d.id);
+  const known = jobs.value.find((j) => j.id === query.get(`${PREFIX[i]}job`) && j.method === method.id
+    && j.data === d.id);
   const held = known && shown.value.find((r) => r.id === known.id);
   const settings = {};
   for (const setting of method.settings) {
@@ -258,7 +261,8 @@ function runIn(query, i, d, rows) {
   const {kept} = one;
   if (known && kept.length) one.show(at !== null && kept.includes(+at) ? +at : kept.at(-1));
   one.groupNames.value = Object.fromEntries(
-    [...query].filter(([key]) => key.startsWith(`${PREFIX[i]}group.`)).map(([key, name]) => [key.slice(key.lastIndexOf('.') + 1), name]),
+    [...query].filter(([key]) => key.startsWith(`${PREFIX[i]}group.`)).map(([key, name]) =>
+      [key.slice(key.lastIndexOf('.') + 1), name]),
   );
   return one;
 }
@@ -268,7 +272,8 @@ function read(fragment) {
   const d = dataOf(query.get('data')) ?? dataOf(methodOf(query.get('method'))?.default_data);
   const rows = query.get('rows') ? decodeRows(query.get('rows')) : null;
   choice.value = ['light', 'dark'].includes(query.get('theme')) ? query.get('theme') : 'auto';
-  if (query.has('data') && !dataOf(query.get('data'))) trouble.value = 'The data of this address is not in this lab. Bring the file again.';
+  if (query.has('data')
+    && !dataOf(query.get('data'))) trouble.value = 'The data of this address is not in this lab. Bring the file again.';
   const runs = d ? [0, 1].map((i) => runIn(query, i, d, rows)).filter(Boolean) : [];
   batch(() => {
     const said = trouble.value;

@@ -25,7 +25,7 @@ const superscript = (n) => String(n).replace(/[-0-9]/g, (c) => (c === '-' ? '⁻
 
 export const wordsOf = (n, noun) => `${n.toLocaleString('en-US')} ${noun}${n === 1 ? '' : 's'}`;
 export const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
-export const percent = (share) => `${(100 * share).toFixed(share < 0.1 ? 1 : 0)}%`;
+export const percent = (share) => `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)}%`;
 export const clip = (text, length) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
 
 /** A cell as it stands, but for the tail of digits of a number. */
@@ -65,7 +65,8 @@ export function decodeRows(text) {
 
 /** A painted mask {width, height, runs: [[start, length]…]} as text, and back. */
 export function maskOf({width, height, runs}) {
-  return `${width}x${height}:${runs.map(([start, length]) => `${start.toString(36)}-${length.toString(36)}`).join('.')}`;
+  return `${width}x${height}:${runs.map(([start, length]) =>
+    `${start.toString(36)}-${length.toString(36)}`).join('.')}`;
 }
 maskOf.read = (text) => {
   const [size, runs] = text.split(':');

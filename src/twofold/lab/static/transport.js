@@ -12,14 +12,20 @@ export function Transport({run, name}) {
   const playing = run.playing.value && (live || at < kept.length - 1);
   const word = state?.status ?? (run.error.value ? 'failed' : 'starting');
   return html`<div class="transport" role="group" aria-label=${`Playback of ${name}`}>
-    <button class="round main" onClick=${() => (playing ? run.pause() : run.play())} aria-label=${playing ? 'Pause' : 'Play'}
+    <button class="round main" onClick=${() => (playing ? run.pause() : run.play())} aria-label=${playing ? 'Pause'
+      : 'Play'}
       title=${`${playing ? 'Pause' : 'Play'} (space)`}><${Icon} name=${playing ? 'pause' : 'play'} /></button>
-    <button class="round" onClick=${() => run.step(-1)} disabled=${at === 0} aria-label="One frame back" title="One frame back (←)"><${Icon} name="back" /></button>
-    <button class="round" onClick=${() => run.step(1)} disabled=${!live && at >= kept.length - 1} aria-label="One sweep on" title="One sweep on (→)"><${Icon} name="forward" /></button>
-    <input type="range" class="scrub" min="0" max=${Math.max(kept.length - 1, 0)} step="1" value=${at} disabled=${kept.length < 2}
-      aria-label="Frame" aria-valuetext=${frame ? `sweep ${frame.sweep}` : 'none'} onInput=${(e) => run.seek(kept[+e.currentTarget.value])} />
+    <button class="round" onClick=${() => run.step(-1)} disabled=${at === 0} aria-label="One frame back"
+      title="One frame back (←)"><${Icon} name="back" /></button>
+    <button class="round" onClick=${() => run.step(1)} disabled=${!live && at >= kept.length - 1}
+      aria-label="One sweep on" title="One sweep on (→)"><${Icon} name="forward" /></button>
+    <input type="range" class="scrub" min="0" max=${Math.max(kept.length - 1, 0)} step="1" value=${at}
+      disabled=${kept.length < 2}
+      aria-label="Frame" aria-valuetext=${frame ? `sweep ${frame.sweep}` : 'none'}
+        onInput=${(e) => run.seek(kept[+e.currentTarget.value])} />
     <output class="count">${frame ? `sweep ${frame.sweep}` : ''}<span class=${`word ${word}`}>${word}</span></output>
-    <button class="round" onClick=${() => run.stop()} disabled=${!live} aria-label="Stop this run" title="Stop this run"><${Icon} name="stop" /></button>
+    <button class="round" onClick=${() => run.stop()} disabled=${!live} aria-label="Stop this run"
+      title="Stop this run"><${Icon} name="stop" /></button>
   </div>`;
 }
 

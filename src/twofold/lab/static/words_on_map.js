@@ -21,7 +21,8 @@ export function placeWords(c, {map, ink}, points, words, order, most, marked = n
     const width = c.measureText(word).width;
     const flip = x + 6 + width > map.w;
     const box = [flip ? x - 6 - width : x + 6, y - 7, width + 3, 14];
-    if (!strong && taken.some((b) => box[0] < b[0] + b[2] && b[0] < box[0] + box[2] && box[1] < b[1] + b[3] && b[1] < box[1] + box[3])) continue;
+    if (!strong && taken.some((b) => box[0] < b[0] + b[2] && b[0] < box[0] + box[2] && box[1] < b[1] + b[3]
+      && b[1] < box[1] + box[3])) continue;
     taken.push(box);
     c.lineWidth = 3;
     c.strokeStyle = ink.panel;

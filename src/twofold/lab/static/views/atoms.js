@@ -49,16 +49,20 @@ export function Sheet({pictures, usage, label, stretch = true}) {
   return html`<${Board} draw=${draw} label=${label} />`;
 }
 
-const quality = (meta) => (meta.psnr !== undefined ? `${readNumber(meta.psnr)} dB` : meta.error !== undefined ? `error ${readNumber(meta.error)}` : '');
+const quality = (meta) => (meta.psnr !== undefined ? `${readNumber(meta.psnr)} dB` : meta.error !== undefined
+  ? `error ${readNumber(meta.error)}` : '');
 
-const Picture = ({frame}) => html`<${Sheet} pictures=${frame.arrays.atoms} usage=${frame.arrays.usage} stretch=${frame.arrays.atoms.data instanceof Float32Array}
-  label=${`${wordsOf(frame.arrays.atoms.shape[0], 'atom')} after sweep ${frame.sweep}, with bars of how much each is used`} />`;
+const Picture = ({frame}) => html`<${Sheet} pictures=${frame.arrays.atoms} usage=${frame.arrays.usage}
+  stretch=${frame.arrays.atoms.data instanceof Float32Array}
+  label=${`${wordsOf(frame.arrays.atoms.shape[0],
+    'atom')} after sweep ${frame.sweep}, with bars of how much each is used`} />`;
 
 function Details({frame}) {
   const {usage} = frame.arrays;
   const order = usage && Array.from(usage.data.keys()).sort((a, b) => usage.data[b] - usage.data[a]);
   return html`<h2>Atoms</h2><p class="about">${quality(frame.meta)}</p>
-    ${usage && html`<h2>Most used</h2><${Bars} values=${order.map((i) => usage.data[i])} names=${order.map((i) => `atom ${i + 1}`)} most=${8} label="Use of each atom" />`}`;
+    ${usage && html`<h2>Most used</h2><${Bars} values=${order.map((i) => usage.data[i])}
+      names=${order.map((i) => `atom ${i + 1}`)} most=${8} label="Use of each atom" />`}`;
 }
 
 export default {Picture, Details, caption: ({meta}) => quality(meta)};

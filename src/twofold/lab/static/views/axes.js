@@ -49,19 +49,23 @@ function drawLoadings(c, {map, tween, ink, plot}, frame) {
 export function Codes({run, frame, over, label}) {
   const [tip, setTip] = useState(null);
   const ratio = frame.arrays.ratio?.data;
-  const name = (i) => frame.meta.axes?.[i] ?? (ratio && ratio.length > i ? `axis ${i + 1} (${percent(ratio[i])})` : `axis ${i + 1}`);
-  return html`<${PlotView} run=${run} read=${read} over=${over} axes=${[name(0), name(1)]} onHover=${tipAt(setTip)} label=${label}><${Tip} tip=${tip} /><//>`;
+  const name = (i) => frame.meta.axes?.[i] ?? (ratio && ratio.length > i ? `axis ${i + 1} (${percent(ratio[i])})`
+    : `axis ${i + 1}`);
+  return html`<${PlotView} run=${run} read=${read} over=${over} axes=${[name(0), name(1)]} onHover=${tipAt(setTip)}
+    label=${label}><${Tip} tip=${tip} /><//>`;
 }
 
 function Picture({run, frame}) {
-  const top = frame.arrays.ratio ? `; the first two axes hold ${percent((frame.arrays.ratio.data[0] ?? 0) + (frame.arrays.ratio.data[1] ?? 0))} of the variance` : '';
+  const [a = 0, b = 0] = frame.arrays.ratio?.data ?? [];
+  const top = a ? `; the first two axes hold ${percent(a + b)} of the variance` : '';
   return html`<${Codes} run=${run} frame=${frame} over=${(c, context) => drawLoadings(c, context, frame)}
     label=${`${wordsOf(frame.arrays.points.shape[0], 'row')} in the plane of the first two axes${top}`} />`;
 }
 
 /** One row and what the first m numbers of its code say of it: pictures side by side, or columns as pairs of dots. */
 export function Reconstruct({run, frame}) {
-  const most = Math.max(1, frame.meta.components ?? frame.arrays.ratio?.shape[0] ?? frame.arrays.loadings?.shape[0] ?? 2);
+  const most = Math.max(1,
+    frame.meta.components ?? frame.arrays.ratio?.shape[0] ?? frame.arrays.loadings?.shape[0] ?? 2);
   const [k, setK] = useState(Math.min(2, most));
   const [answer, setAnswer] = useState(null);
   const [error, setError] = useState('');
@@ -83,11 +87,15 @@ export function Reconstruct({run, frame}) {
   }, [row, k, done]);
   if (!done) return html`<h2>One row again</h2><p class="note">${run.silence}</p>`;
   return html`<h2>One row again</h2>
-    ${most > 1 && html`<div class="field"><label for="axes-k"><span>Axes used</span><output>${k} of ${most}</output></label>
-      <input id="axes-k" type="range" min="1" max=${most} step="1" value=${k} onInput=${(e) => setK(+e.currentTarget.value)} /></div>`}
+    ${most > 1 && html`<div class="field"><label
+      for="axes-k"><span>Axes used</span><output>${k} of ${most}</output></label>
+      <input id="axes-k" type="range" min="1" max=${most} step="1" value=${k}
+        onInput=${(e) => setK(+e.currentTarget.value)} /></div>`}
     ${error && html`<p class="error" role="alert">${error}</p>`}
-    ${answer && html`<p class="note">Row ${row}${answer.error !== undefined ? `, error ${readNumber(answer.error)}` : ''}. Hover or select another.</p>`}
-    ${answer && (answer.shape ? html`<${Pictures} answer=${answer} row=${row} />` : html`<${Dots} answer=${answer} columns=${answer.columns ?? frame.meta.columns} />`)}`;
+    ${answer && html`<p class="note">Row ${row}${answer.error !== undefined ? `, error ${readNumber(answer.error)}`
+      : ''}. Hover or select another.</p>`}
+    ${answer && (answer.shape ? html`<${Pictures} answer=${answer} row=${row} />` : html`<${Dots} answer=${answer}
+      columns=${answer.columns ?? frame.meta.columns} />`)}`;
 }
 
 function Pictures({answer, row}) {
@@ -100,7 +108,9 @@ function Pictures({answer, row}) {
       drawGray(canvases[i].current, Uint8ClampedArray.from(v, (x) => (255 * (x - low)) / (high - low || 1)), w, h);
     });
   });
-  return html`<div class="pair">${['as it is', 'rebuilt'].map((word, i) => html`<figure key=${word}><canvas ref=${canvases[i]} width=${w} height=${h} role="img" aria-label=${`Row ${row} ${word}`}></canvas><figcaption>${word}</figcaption></figure>`)}</div>`;
+  return html`<div class="pair">${['as it is', 'rebuilt'].map((word, i) => html`<figure key=${word}><canvas
+    ref=${canvases[i]} width=${w} height=${h} role="img"
+      aria-label=${`Row ${row} ${word}`}></canvas><figcaption>${word}</figcaption></figure>`)}</div>`;
 }
 
 function Dots({answer, columns}) {
@@ -110,17 +120,22 @@ function Dots({answer, columns}) {
     const span = answer.low ? [answer.low[i], answer.high[i]] : [Math.min(0, a, b), Math.max(0, a, b) || 1];
     const at = (x) => `${Math.max(0, Math.min(100, (100 * (x - span[0])) / (span[1] - span[0] || 1)))}%`;
     return html`<li key=${i}><span class="name">${clip(String(columns?.[i] ?? `column ${i + 1}`), 22)}</span>
-      <span class="track"><i class="ring" style=${{left: at(a)}}></i><i class="dot" style=${{left: at(b), background: colorOf(1)}}></i></span>
+      <span class="track"><i class="ring" style=${{left: at(a)}}></i><i class="dot"
+        style=${{left: at(b), background: colorOf(1)}}></i></span>
       <span class="num">${readNumber(b)}</span></li>`;
-  })}</ul><p class="note"><i class="ring still"></i> as it is, <i class="dot still" style=${{background: colorOf(1)}}></i> rebuilt</p>`;
+  })}</ul><p class="note"><i class="ring still"></i> as it is, <i class="dot still"
+    style=${{background: colorOf(1)}}></i> rebuilt</p>`;
 }
 
 function Details({run, frame}) {
   const {ratio} = frame.arrays;
   const {kept} = frame.meta;
-  return html`${kept !== undefined && html`<dl class="facts"><div><dt>Variance that all axes keep</dt><dd>${percent(kept)}</dd></div></dl>`}
-    ${ratio && html`<h2>Variance of each axis</h2><${Bars} values=${ratio.data} show=${percent} most=${8} label="Variance of each axis" />`}
-    ${frame.arrays.colors && html`<h2>Colors</h2>`}<${Groups} run=${run} frame=${frame} labels=${frame.arrays.colors} given=${frame.meta.color_names ?? frame.meta.target_names} />
+  return html`${kept !== undefined && html`<dl
+    class="facts"><div><dt>Variance that all axes keep</dt><dd>${percent(kept)}</dd></div></dl>`}
+    ${ratio && html`<h2>Variance of each axis</h2><${Bars} values=${ratio.data} show=${percent} most=${8}
+      label="Variance of each axis" />`}
+    ${frame.arrays.colors && html`<h2>Colors</h2>`}<${Groups} run=${run} frame=${frame} labels=${frame.arrays.colors}
+      given=${frame.meta.color_names ?? frame.meta.target_names} />
     <${Reconstruct} run=${run} frame=${frame} />`;
 }
 

@@ -4,9 +4,11 @@ import {Groups} from '../parts.js';
 import {wordsOf} from '../text.js';
 import {Codes, Reconstruct} from './axes.js';
 
-const Picture = ({run, frame}) => html`<${Codes} run=${run} frame=${frame} label=${`Codes of ${wordsOf(frame.arrays.points.shape[0], 'row')}, after sweep ${frame.sweep}`} />`;
+const Picture = ({run, frame}) => html`<${Codes} run=${run} frame=${frame}
+  label=${`Codes of ${wordsOf(frame.arrays.points.shape[0], 'row')}, after sweep ${frame.sweep}`} />`;
 
-const Details = ({run, frame}) => html`${frame.arrays.colors && html`<h2>Colors</h2>`}<${Groups} run=${run} frame=${frame} labels=${frame.arrays.colors} given=${frame.meta.color_names ?? frame.meta.target_names} />
+const Details = ({run, frame}) => html`${frame.arrays.colors && html`<h2>Colors</h2>`}<${Groups} run=${run}
+  frame=${frame} labels=${frame.arrays.colors} given=${frame.meta.color_names ?? frame.meta.target_names} />
   <${Reconstruct} run=${run} frame=${frame} />`;
 
 const caption = ({arrays}) => wordsOf(arrays.points.shape[0], 'row');

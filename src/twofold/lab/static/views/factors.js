@@ -49,12 +49,14 @@ function Picture({frame}) {
   };
   const {formula, name} = frame.meta;
   return html`<div class="factors"><p class="formula"><b>${name ?? 'no name of its own'}</b><span>${formula}</span></p>
-    <${Board} draw=${draw} label=${`${name ?? 'A model'}: ${formula ?? ''}; left factor with ${wordsOf(left.shape[1], 'column')}`} /></div>`;
+    <${Board} draw=${draw}
+      label=${`${name ?? 'A model'}: ${formula ?? ''}; left factor with ${wordsOf(left.shape[1], 'column')}`} /></div>`;
 }
 
 function Details({frame}) {
   const {formula, name} = frame.meta;
-  return html`<h2>The model this makes</h2><p class="name-of">${name ?? 'It has no name of its own.'}</p><p class="about formula-small">${formula}</p>
+  return html`<h2>The model this makes</h2><p class="name-of">${name ?? 'It has no name of its own.'}</p><p
+    class="about formula-small">${formula}</p>
     <p class="note">Change the loss or what a factor may be: the method has another name, the loop is the same.</p>`;
 }
 

@@ -14,4 +14,5 @@ import ratings from './ratings.js';
 import topics from './topics.js';
 import words from './words.js';
 
-export const views = {atoms, axes, codes, factors, latent, matrix, phase, picture, pixels, plane, points, ratings, topics, words};
+export const views = {atoms, axes, codes, factors, latent, matrix, phase, picture, pixels, plane, points, ratings,
+  topics, words};

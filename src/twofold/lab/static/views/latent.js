@@ -25,7 +25,8 @@ function useWalk(run, onPicture, onError) {
       s.next = null;
       try {
         const answer = await api.ask(run.id, {question: 'decode', at: now});
-        const picture = answer.arrays ? Object.values(answer.arrays)[0] : {data: Uint8Array.from(answer.values ?? []), shape: answer.shape};
+        const picture = answer.arrays ? Object.values(answer.arrays)[0]
+          : {data: Uint8Array.from(answer.values ?? []), shape: answer.shape};
         onPicture(picture, now);
       } catch (error) {
         onError(error.message);
@@ -46,7 +47,8 @@ function Picture({run, frame}) {
     setShape([h, w]);
     setAt(now);
     setError('');
-    const bytes = picture.data instanceof Uint8Array ? picture.data : Uint8ClampedArray.from(picture.data, (v) => 255 * v);
+    const bytes = picture.data instanceof Uint8Array ? picture.data
+      : Uint8ClampedArray.from(picture.data, (v) => 255 * v);
     requestAnimationFrame(() => canvas.current && drawGray(canvas.current, bytes, w, h));
   }, setError);
   useEffect(() => { if (done) walk(at); }, [done]);
@@ -70,18 +72,25 @@ function Picture({run, frame}) {
     walk([at[0] + 0.1 * step[0], at[1] + 0.1 * step[1]]);
   };
   return html`<div class="split even">
-    <${PlotView} run=${run} read=${read} over=${over} onMove=${onMove} axes=${['first number of the code', 'second']} alpha=${0.5}
+    <${PlotView} run=${run} read=${read} over=${over} onMove=${onMove} axes=${['first number of the code', 'second']}
+      alpha=${0.5}
       label=${`${wordsOf(frame.arrays.points.shape[0], 'picture')} by the two numbers of their code`} />
     <div class="walk">
-      <div class="decoded" tabindex="0" role="application" aria-label="Walk through the latent space with the arrow keys" onKeyDown=${nudge}>
-        <canvas ref=${canvas} width=${shape?.[1] ?? 8} height=${shape?.[0] ?? 8} role="img" aria-label=${`Picture decoded at ${readNumber(at[0])}, ${readNumber(at[1])}`}></canvas>
+      <div class="decoded" tabindex="0" role="application"
+        aria-label="Walk through the latent space with the arrow keys" onKeyDown=${nudge}>
+        <canvas ref=${canvas} width=${shape?.[1] ?? 8} height=${shape?.[0] ?? 8} role="img"
+          aria-label=${`Picture decoded at ${readNumber(at[0])}, ${readNumber(at[1])}`}></canvas>
       </div>
-      <p class="note">${error || (done ? `The picture at ${readNumber(at[0])}, ${readNumber(at[1])}: move the mouse over the map.` : 'The walk begins when the run is done.')}</p>
-      <div class="fill">${frame.arrays.samples && html`<${Sheet} pictures=${frame.arrays.samples} stretch=${false} label="Pictures drawn from the model" />`}</div>
+      <p class="note">${error
+        || (done ? `The picture at ${readNumber(at[0])}, ${readNumber(at[1])}: move the mouse over the map.`
+          : 'The walk begins when the run is done.')}</p>
+      <div class="fill">${frame.arrays.samples && html`<${Sheet} pictures=${frame.arrays.samples} stretch=${false}
+        label="Pictures drawn from the model" />`}</div>
     </div></div>`;
 }
 
-const Details = ({frame}) => html`<h2>Colors</h2><${Groups} run=${run} frame=${frame} labels=${frame.arrays.colors} given=${frame.meta.color_names ?? frame.meta.target_names} />`;
+const Details = ({run, frame}) => html`<h2>Colors</h2><${Groups} run=${run} frame=${frame} labels=${frame.arrays.colors}
+  given=${frame.meta.color_names ?? frame.meta.target_names} />`;
 
 const caption = ({arrays}) => wordsOf(arrays.points.shape[0], 'row');
 

@@ -61,16 +61,24 @@ function Details({frame}) {
   const at = cell.value && cell.value[0] * columns + cell.value[1];
   const holes = truth.data.reduce((n, v) => n + Number.isNaN(v), 0);
   const kept = hidden ? hidden.data.reduce((n, v) => n + (v ? 1 : 0), 0) : 0;
+  const known = at !== null && at !== undefined && at < filled.data.length;
+  const [row, column] = cell.value ?? [];
+  const named = known && (frame.meta.columns?.[column] ?? `column ${column + 1}`);
+  const truly = Number.isNaN(truth.data[at]) ? 'a hole' : readNumber(truth.data[at]) + (hidden?.data[at] ? ' (hidden)'
+    : '');
+  const told = known
+    ? `Row ${frame.meta.rows?.[row] ?? row}, ${named}: ${truly}, the model says ${readNumber(filled.data[at])}.`
+    : 'Point at a cell to read it.';
   return html`<h2>How good it is</h2>
     <dl class="facts"><div><dt>Error on cells hidden from it</dt><dd>${readNumber(error)}</dd></div>
       <div><dt>Column means give</dt><dd>${readNumber(baseline)}</dd></div>
       <div><dt>Shown</dt><dd>${wordsOf(holes, 'hole')}, ${wordsOf(kept, 'hidden cell')}</dd></div></dl>
-    <p class="note" aria-live="off">${at !== null && at !== undefined && at < filled.data.length
-      ? `Row ${frame.arrays.rows?.data[cell.value[0]] ?? cell.value[0]}, ${frame.meta.columns?.[cell.value[1]] ?? `column ${cell.value[1] + 1}`}: ${Number.isNaN(truth.data[at]) ? 'a hole' : `${readNumber(truth.data[at])}${hidden?.data[at] ? ' (hidden)' : ''}`}, the model says ${readNumber(filled.data[at])}.`
-      : 'Point at a cell to read it.'}</p>
-    ${singular && html`<h2>Singular values</h2><${Bars} values=${singular.data} most=${10} label="Singular values" />`}`;
+    <p class="note" aria-live="off">${told}</p>
+    ${singular && html`<h2>Singular values</h2><${Bars} values=${singular.data} most=${10}
+      label="Singular values" />`}`;
 }
 
-const caption = ({meta}) => (meta.error === undefined || meta.error === null ? '' : `error on hidden cells ${readNumber(meta.error)}, column means ${readNumber(meta.baseline)}`);
+const caption = ({meta}) => (meta.error === undefined || meta.error === null ? ''
+  : `error on hidden cells ${readNumber(meta.error)}, column means ${readNumber(meta.baseline)}`);
 
 export default {Picture, Details, caption};

@@ -12,7 +12,8 @@ function Picture({frame}) {
   const [at, setAt] = useState(null);
   const {theory} = frame.arrays;
   const [columns, rows] = frame.arrays.success.shape; // the first index is x
-  const success = {data: Float32Array.from({length: rows * columns}, (_, i) => frame.arrays.success.data[(i % columns) * rows + Math.floor(i / columns)])};
+  const success = {data: Float32Array.from({length: rows * columns},
+    (_, i) => frame.arrays.success.data[(i % columns) * rows + Math.floor(i / columns)])};
   const {x = [], y = [], labels: axes = ['measurements / unknowns', 'nonzeros / measurements']} = frame.meta;
   const inset = [58, 16, 26, 44];
   const edges = (v) => [v[0] - (v[1] - v[0]) / 2, v.at(-1) + (v.at(-1) - v.at(-2)) / 2];
@@ -58,7 +59,8 @@ function Picture({frame}) {
       c.strokeStyle = ink.ink;
       c.strokeRect(box.x + at[1] * box.sx, box.y + box.h - (at[0] + 1) * box.sy, box.sx, box.sy);
       c.textAlign = 'right';
-      c.fillText(Number.isNaN(success.data[i]) ? 'not yet' : `${percent(success.data[i])} found again`, box.x + box.w, box.y - 6);
+      c.fillText(Number.isNaN(success.data[i]) ? 'not yet' : `${percent(success.data[i])} found again`, box.x + box.w,
+        box.y - 6);
     }
   };
   const onPointer = (kind, px, py, event) => {
@@ -67,11 +69,15 @@ function Picture({frame}) {
     setAt(inside ? [Math.floor((box.y + box.h - py) / box.sy), Math.floor((px - box.x) / box.sx)] : null);
   };
   const filled = success.data.filter((v) => !Number.isNaN(v));
+  const share = filled.reduce((a, b) => a + b, 0) / (filled.length || 1);
   return html`<${Board} draw=${draw} onPointer=${onPointer} cursor="crosshair"
-    label=${`Phase diagram, ${filled.length} of ${success.data.length} cells swept; found again in ${percent(filled.reduce((a, b) => a + b, 0) / (filled.length || 1))} of the trials`} />`;
+    label=${`Phase diagram, ${filled.length} of ${success.data.length} cells swept, ${percent(share)} found again`} />`;
 }
 
-const Details = () => html`<h2>Reading it</h2><p class="about">Each cell is a size of problem; its color is the share of random signals found again exactly. The line is where theory puts the border.</p>
+const ABOUT = 'Each cell is a size of problem; its color is the share of random signals found again exactly. '
+  + 'The line is where theory puts the border.';
+
+const Details = () => html`<h2>Reading it</h2><p class="about">${ABOUT}</p>
   <p class="note"><i class="line still" style=${{background: colorOf(1)}}></i> Donoho and Tanner</p>`;
 
 export default {Picture, Details};

@@ -36,7 +36,8 @@ function Picture({run, frame}) {
   const paints = run.method.settings.find((s) => s.type === 'mask');
   useEffect(() => {
     if (!paints) return;
-    api.get(`/api/data/${encodeURIComponent(run.data.id)}`).then(({picture}) => picture && setBefore({shape: picture.shape, data: api.bytesOf(picture.data)}), () => {});
+    api.get(`/api/data/${encodeURIComponent(run.data.id)}`).then(({picture}) => picture
+      && setBefore({shape: picture.shape, data: api.bytesOf(picture.data)}), () => {});
   }, [run.data.id]);
   const at = dragged.value?.run === run.id ? dragged.value : null;
   const a = at && frame ? {...frame.arrays, output: at.output} : frame?.arrays;
@@ -77,7 +78,8 @@ function Picture({run, frame}) {
       c.lineWidth = 1;
       c.stroke();
       c.beginPath();
-      for (const d of [-3, 3]) { c.moveTo(x + d * 0.6, box.y + box.h / 2 - 4); c.lineTo(x + d * 1.7, box.y + box.h / 2); c.lineTo(x + d * 0.6, box.y + box.h / 2 + 4); }
+      for (const d of [-3, 3]) { c.moveTo(x + d * 0.6, box.y + box.h / 2 - 4);
+        c.lineTo(x + d * 1.7, box.y + box.h / 2); c.lineTo(x + d * 0.6, box.y + box.h / 2 + 4); }
       c.stroke();
     }
     c.font = '600 12px system-ui, sans-serif';
@@ -111,7 +113,8 @@ function Picture({run, frame}) {
       if (paints && !(near && !painted && a?.output && divide.value < 1)) {
         const old = run.settings[paints.name];
         const mask = painted ? painted.slice() : new Uint8Array(w * h);
-        if (!painted && old?.width === w && old?.height === h) for (const [start, length] of old.runs) mask.fill(1, start, start + length);
+        if (!painted && old?.width === w && old?.height === h) for (const [start, length] of old.runs) mask.fill(1,
+          start, start + length);
         setPainted(paintAt(mask, x, y, box));
         setDragging('paint');
       } else setDragging('line');
@@ -123,8 +126,11 @@ function Picture({run, frame}) {
     }
   };
   divide.value;
-  const words = a?.output ? `The picture before and after; ${facts(frame.meta).map(([n, v]) => `${n} ${v}`).join(', ')}` : 'The picture before the run';
-  return html`<${Board} draw=${draw} onPointer=${onPointer} label=${words} cursor=${paints ? 'crosshair' : 'ew-resize'} touch="none" />`;
+  const words = a?.output
+    ? `The picture before and after; ${facts(frame.meta).map(([n, v]) => `${n} ${v}`).join(', ')}`
+      : 'The picture before the run';
+  return html`<${Board} draw=${draw} onPointer=${onPointer} label=${words} cursor=${paints ? 'crosshair' : 'ew-resize'}
+    touch="none" />`;
 }
 
 const EXACT = 200; // decibels: the picture that was given is the original
@@ -163,8 +169,10 @@ function Rate({run, setting}) {
     }
     w.busy = false;
   };
-  return html`<div class="field"><label for="rate"><span>Drag the rate</span><output>${readNumber(now)} bits a pixel</output></label>
-    <input id="rate" type="range" min="0" max="100" step="1" value=${(100 * (Math.log(now) - low)) / (high - low)} aria-valuetext=${`${readNumber(now)} bits a pixel`}
+  return html`<div class="field"><label
+    for="rate"><span>Drag the rate</span><output>${readNumber(now)} bits a pixel</output></label>
+    <input id="rate" type="range" min="0" max="100" step="1" value=${(100 * (Math.log(now) - low)) / (high - low)}
+      aria-valuetext=${`${readNumber(now)} bits a pixel`}
       onInput=${(e) => go(+Math.exp(low + ((high - low) * e.currentTarget.value) / 100).toPrecision(2))} />
     ${error && html`<p class="error" role="alert">${error}</p>`}</div>`;
 }
@@ -174,14 +182,19 @@ function Details({run, frame}) {
   const meta = dragged.value?.run === run.id ? dragged.value.meta : frame.meta;
   const paints = run.method.settings.find((s) => s.type === 'mask');
   return html`<h2>Before and after</h2>
-    <dl class="facts">${facts(meta).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
+    <dl class="facts">${facts(meta).map(([name, value]) => html`<div
+      key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
     <div class="field"><label for="divide"><span>Line between them</span></label>
-      <input id="divide" type="range" min="0" max="1" step="0.01" value=${divide.value} onInput=${(e) => { divide.value = +e.currentTarget.value; }} /></div>
+      <input id="divide" type="range" min="0" max="1" step="0.01" value=${divide.value}
+        onInput=${(e) => { divide.value = +e.currentTarget.value; }} /></div>
     ${rate && run.answers && html`<${Rate} run=${run} setting=${rate} />`}
     ${paints && html`<h2>The hole</h2><p class="note">${paints.about}</p>
       <div class="field"><label for="brush"><span>Brush</span><output>${brush.value} pixels</output></label>
-      <input id="brush" type="range" min="2" max="40" step="1" value=${brush.value} onInput=${(e) => { brush.value = +e.currentTarget.value; }} /></div>
-      <button onClick=${() => set(run, paints.name, null)} disabled=${!run.settings[paints.name]}>Back to the hole it came with</button>`}`;
+      <input id="brush" type="range" min="2" max="40" step="1" value=${brush.value}
+        onInput=${(e) => { brush.value = +e.currentTarget.value; }} /></div>
+      <button onClick=${() => set(run, paints.name, null)}
+        disabled=${!run.settings[paints.name]}>Back to the hole it came with</button>`}`;
 }
 
-export default {Picture, Details, early: true, caption: ({meta}) => facts(meta).map(([n, v]) => `${n} ${v}`).join(', ')};
+export default {Picture, Details, early: true,
+  caption: ({meta}) => facts(meta).map(([n, v]) => `${n} ${v}`).join(', ')};

@@ -25,7 +25,8 @@ function Picture({run, frame}) {
     const [x0, x1, y0, y1] = square(frame.meta.range);
     if (!critic) return;
     if (kept.current.critic !== critic || kept.current.theme !== theme.value) {
-      kept.current = {critic, theme: theme.value, canvas: heatCanvas(critic.data, critic.shape[0], critic.shape[1], limitsOf(critic.data))};
+      kept.current = {critic, theme: theme.value, canvas: heatCanvas(critic.data, critic.shape[0], critic.shape[1],
+        limitsOf(critic.data))};
     }
     c.save();
     c.globalAlpha = 0.75;
@@ -36,7 +37,8 @@ function Picture({run, frame}) {
     c.restore();
   };
   return html`<${PlotView} run=${run} read=${read} under=${under} size=${4} alpha=${0.8} selectable=${false}
-    label=${`${wordsOf(frame.arrays.real.shape[0], 'real point')} and ${wordsOf(frame.arrays.fake.shape[0], 'made point')} after sweep ${frame.sweep}`} />`;
+    label=${`${wordsOf(frame.arrays.real.shape[0], 'real point')} and ${wordsOf(frame.arrays.fake.shape[0],
+      'made point')} after sweep ${frame.sweep}`} />`;
 }
 
 const Details = () => html`<h2>Reading it</h2><ul class="groups">

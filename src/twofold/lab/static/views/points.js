@@ -8,12 +8,14 @@ import {wordsOf} from '../text.js';
 import {drawCells} from '../voronoi.js';
 
 const read = ({arrays}) => ({
-  points: arrays.points.data, labels: arrays.centers?.shape[0] === 0 ? null : arrays.labels?.data, rows: arrays.rows?.data, range: rangeOf(arrays.points.data),
+  points: arrays.points.data, labels: arrays.centers?.shape[0] === 0 ? null
+    : arrays.labels?.data, rows: arrays.rows?.data, range: rangeOf(arrays.points.data),
 });
 
 function drawTrails(c, run, frame, map) {
   const k = frame.arrays.centers.shape[0];
-  const path = [...run.cache.values()].filter((f) => f.index <= frame.index && f.arrays.centers?.shape[0] === k).sort((a, b) => a.index - b.index);
+  const path = [...run.cache.values()].filter((f) => f.index <= frame.index
+    && f.arrays.centers?.shape[0] === k).sort((a, b) => a.index - b.index);
   c.lineWidth = 1.5;
   for (let j = 0; j < k; j += 1) {
     c.beginPath();
@@ -79,15 +81,19 @@ function Picture({run, frame}) {
   };
   const n = frame.arrays.points.shape[0];
   const k = frame.arrays.centers?.shape[0] ?? 0;
-  return html`<${PlotView} run=${run} read=${read} over=${over} under=${under} axes=${frame.meta.axes} alpha=${frame.arrays.covariances ? 0.45 : undefined} onHover=${tipAt(setTip)}
-    label=${`${wordsOf(n, 'point')} in ${wordsOf(k, 'group')}, after sweep ${frame.sweep}${frame.meta.axes ? `; axes: ${frame.meta.axes.join(' and ')}` : ''}`}>
+  return html`<${PlotView} run=${run} read=${read} over=${over} under=${under} axes=${frame.meta.axes}
+    alpha=${frame.arrays.covariances ? 0.45 : undefined} onHover=${tipAt(setTip)}
+    label=${`${wordsOf(n, 'point')} in ${wordsOf(k, 'group')}, after sweep ${frame.sweep}${frame.meta.axes
+      ? `; axes: ${frame.meta.axes.join(' and ')}` : ''}`}>
     <${Tip} tip=${tip} /><//>`;
 }
 
 function Details({run, frame}) {
-  return html`<h2>Groups</h2>${frame.arrays.centers?.shape[0] === 0 ? html`<p class="note">None before the first sweep.</p>` : html`<${Groups} run=${run} frame=${frame} editable=${true} />`}`;
+  return html`<h2>Groups</h2>${frame.arrays.centers?.shape[0] === 0 ? html`<p
+    class="note">None before the first sweep.</p>` : html`<${Groups} run=${run} frame=${frame} editable=${true} />`}`;
 }
 
-const caption = ({arrays}) => `${wordsOf(arrays.points.shape[0], 'point')} in ${wordsOf(arrays.centers?.shape[0] ?? 0, 'group')}`;
+const caption = ({arrays}) => `${wordsOf(arrays.points.shape[0], 'point')} in ${wordsOf(arrays.centers?.shape[0] ?? 0,
+  'group')}`;
 
 export default {Picture, Details, caption, plane: true, selectable: true};

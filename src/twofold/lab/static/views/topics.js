@@ -22,8 +22,12 @@ function Words({topics, sizes}) {
     const top = Math.max(...words.map((w) => w.weight), 1e-12);
     return html`<div role="listitem" key=${t} class=${`topic ${chosen.value === t ? 'on' : ''}`}>
       <button onClick=${() => { chosen.value = chosen.value === t ? -1 : t; }} aria-pressed=${chosen.value === t}>
-        <i style=${{background: colorOf(t)}}></i>topic ${t + 1}<span class="num">${sizes ? percent(sizes.data[t]) : ''}</span></button>
-      <ol>${words.slice(0, narrow.value || topics.length > 9 ? 5 : topics.length > 6 ? 6 : topics.length > 4 ? 9 : 12).map(({word, weight}) => html`<li key=${word}><i style=${{width: `${(100 * weight) / top}%`, background: `${colorOf(t)}44`}}></i><span>${clip(word, 18)}</span></li>`)}</ol>
+        <i style=${{background: colorOf(t)}}></i>topic ${t + 1}<span class="num">${sizes ? percent(sizes.data[t])
+          : ''}</span></button>
+      <ol>${words.slice(0, narrow.value || topics.length > 9 ? 5 : topics.length > 6 ? 6 : topics.length > 4 ? 9
+        : 12).map(({word, weight}) => html`<li key=${word}><i
+          style=${{width: `${(100 * weight) / top}%`, background: `${colorOf(t)}44`}}></i><span>${clip(word,
+            18)}</span></li>`)}</ol>
     </div>`;
   })}</div>`;
 }
@@ -57,7 +61,8 @@ function Picture({run, frame}) {
   };
   chosen.value;
   return html`<div class="split"><${Words} topics=${topics} sizes=${shares} />
-    <${PlotView} run=${run} read=${read} over=${over} ticks=${false} equal=${false} inset=${[30, 30, 30, 30]} alpha=${0.6} size=${4.5} onHover=${tipAt(setTip)}
+    <${PlotView} run=${run} read=${read} over=${over} ticks=${false} equal=${false} inset=${[30, 30, 30, 30]}
+      alpha=${0.6} size=${4.5} onHover=${tipAt(setTip)}
       label=${`A map of the documents and ${wordsOf(topics.length, 'topic')}`}><${Tip} tip=${tip} /><//></div>`;
 }
 
@@ -77,16 +82,20 @@ function Details({run, frame}) {
   useEffect(() => {
     setAnswer(null);
     if (topic < 0 || !done) return;
-    api.ask(run.id, {question: 'documents', topic}).then((a) => { setAnswer(a); setError(''); }, (e) => setError(e.message));
+    api.ask(run.id, {question: 'documents', topic}).then((a) => { setAnswer(a); setError(''); },
+      (e) => setError(e.message));
   }, [topic, done]);
   if (topic < 0) return html`<h2>Documents</h2><p class="note">Choose a topic to read the documents behind it.</p>`;
   return html`<h2>Topic ${topic + 1}</h2>
     <p class="about">${topics[topic].map((w) => w.word).join(', ')}</p>
     ${!done && html`<p class="note">${run.silence}</p>`}
     ${error && html`<p class="error" role="alert">${error}</p>`}
-    <ul class="documents">${answer?.documents.map((d, i) => html`<li key=${i}><b>${clip(d.name ?? `document ${i + 1}`, 60)}</b><span class="num">${percent(d.share)}</span><p>${clip(d.text, 260)}</p></li>`)}</ul>`;
+    <ul class="documents">${answer?.documents.map((d, i) => html`<li
+      key=${i}><b>${clip(d.name ?? `document ${i + 1}`, 60)}</b><span
+        class="num">${percent(d.share)}</span><p>${clip(d.text, 260)}</p></li>`)}</ul>`;
 }
 
-const caption = ({meta, arrays}) => `${wordsOf(arrays.documents?.shape[0] ?? 0, 'document')}, ${wordsOf(meta.topics?.length ?? 0, 'topic')}`;
+const caption = ({meta, arrays}) => `${wordsOf(arrays.documents?.shape[0] ?? 0,
+  'document')}, ${wordsOf(meta.topics?.length ?? 0, 'topic')}`;
 
 export default {Picture, Details, caption, plane: true, selectable: true};

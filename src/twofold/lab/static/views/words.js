@@ -22,7 +22,8 @@ function Picture({run, frame}) {
   mark(chosen.value, colorOf(1));
   if (near.value.run === run) near.value.list.slice(0, 10).forEach((n) => mark(n.word, colorOf(0)));
   const over = (c, context) => placeWords(c, context, context.tween('map'), words, null, 130, marked);
-  return html`<${PlotView} run=${run} read=${read} over=${over} ticks=${false} inset=${[16, 48, 16, 16]} selectable=${false} alpha=${0.3} size=${3}
+  return html`<${PlotView} run=${run} read=${read} over=${over} ticks=${false} inset=${[16, 48, 16, 16]}
+    selectable=${false} alpha=${0.3} size=${3}
     onClick=${(i) => { chosen.value = i < 0 ? '' : words[i]; }} onHover=${tipAt(setTip)}
     label=${`A map of ${wordsOf(words.length, 'word')}: near each other where they are used alike`}>
     <${Tip} tip=${tip} says=${tip && html`<b>${words[tip.i]}</b>`} /><//>`;
@@ -48,26 +49,39 @@ function Details({run, frame}) {
   useEffect(() => {
     near.value = {run, list: []};
     if (!done || !chosen.value) return;
-    api.ask(run.id, {question: 'neighbors', word: chosen.value}).then((a) => { if (near.value.run === run) near.value = {run, list: a.neighbors}; setError(''); }, (e) => setError(e.message));
+    api.ask(run.id, {question: 'neighbors', word: chosen.value}).then((a) => {
+      if (near.value.run === run) near.value = {run, list: a.neighbors}; setError(''); }, (e) => setError(e.message));
   }, [chosen.value, done]);
   const solve = (event) => {
     event.preventDefault();
-    api.ask(run.id, {question: 'analogy', ...three}).then((a) => { setAnswers(a.answers ?? a.neighbors); setError(''); }, (e) => { setAnswers(null); setError(e.message); });
+    api.ask(run.id, {question: 'analogy', ...three}).then((a) => { setAnswers(a.answers ?? a.neighbors);
+      setError(''); }, (e) => { setAnswers(null); setError(e.message); });
   };
-  const field = (key, place) => html`<input type="text" key=${key} value=${three[key]} placeholder=${place} aria-label=${`Analogy: ${place}`} onInput=${(e) => setThree({...three, [key]: e.currentTarget.value.trim()})} />`;
+  const field = (key, place) => html`<input type="text" key=${key} value=${three[key]} placeholder=${place}
+    aria-label=${`Analogy: ${place}`} onInput=${(e) => setThree({...three, [key]: e.currentTarget.value.trim()})} />`;
   const pick = (word) => { chosen.value = word; setText(''); };
   return html`<h2>Neighbors</h2>
-    <input type="search" value=${text} onInput=${(e) => setText(e.currentTarget.value)} placeholder="Find a word" aria-label="Find a word"
+    <input type="search" value=${text} onInput=${(e) => setText(e.currentTarget.value)} placeholder="Find a word"
+      aria-label="Find a word"
       onKeyDown=${(e) => { if (e.key === 'Enter' && text.trim()) pick(found[0] ?? text.trim()); }} />
-    ${text && html`<div class="buttons">${found.map((w) => html`<button key=${w} onClick=${() => pick(w)}>${w}</button>`)}</div>`}
-    ${!chosen.value && !text && html`<div class="buttons">${words.filter((w) => w.length > 4).slice(0, 6).map((w) => html`<button key=${w} onClick=${() => pick(w)}>${w}</button>`)}</div>`}
-    ${chosen.value && html`<p class="tally"><b>${chosen.value}</b> <button class="link" onClick=${() => { chosen.value = ''; }}>clear</button></p>`}
+    ${text && html`<div class="buttons">${found.map((w) => html`<button key=${w}
+      onClick=${() => pick(w)}>${w}</button>`)}</div>`}
+    ${!chosen.value && !text && html`<div
+      class="buttons">${words.filter((w) => w.length > 4).slice(0, 6).map((w) => html`<button key=${w}
+        onClick=${() => pick(w)}>${w}</button>`)}</div>`}
+    ${chosen.value && html`<p class="tally"><b>${chosen.value}</b> <button class="link"
+      onClick=${() => { chosen.value = ''; }}>clear</button></p>`}
     ${!done && chosen.value && html`<p class="note">${run.silence}</p>`}
-    ${near.value.run === run && near.value.list.length > 0 && html`<${Bars} values=${near.value.list.map((n) => n.score)} names=${near.value.list.map((n) => n.word)} show=${(v) => v.toFixed(2)} label=${`Words used like ${chosen.value}`} />`}
+    ${near.value.run === run && near.value.list.length > 0 && html`<${Bars}
+      values=${near.value.list.map((n) => n.score)} names=${near.value.list.map((n) => n.word)}
+        show=${(v) => v.toFixed(2)} label=${`Words used like ${chosen.value}`} />`}
     <h2>Analogy</h2>
-    <form class="analogy" onSubmit=${solve}>${field('a', 'row')}<span>is to</span>${field('b', 'rows')}<span>as</span>${field('c', 'column')}<span>is to</span>
+    <form class="analogy"
+      onSubmit=${solve}>${field('a', 'row')}<span>is to</span>${field('b', 'rows')}<span>as</span>${field('c',
+        'column')}<span>is to</span>
       <button type="submit" disabled=${!done || !three.a || !three.b || !three.c}>what?</button></form>
-    ${answers && html`<${Bars} values=${answers.map((n) => n.similarity ?? n.score)} names=${answers.map((n) => n.word)} most=${5} show=${(v) => v.toFixed(2)} label="Answers" />`}
+    ${answers && html`<${Bars} values=${answers.map((n) => n.similarity ?? n.score)}
+      names=${answers.map((n) => n.word)} most=${5} show=${(v) => v.toFixed(2)} label="Answers" />`}
     ${error && html`<p class="error" role="alert">${error}</p>`}`;
 }
 
