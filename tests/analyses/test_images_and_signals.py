@@ -178,3 +178,16 @@ def test_least_squares_explains_the_measurements_with_the_least_length(kind):
     error = np.linalg.norm(shortest - WAVES[0]) / np.linalg.norm(WAVES[0])
     assert answer.baseline["relative_error"] == pytest.approx(error)
     assert answer.figures["relative_error"] < 0.1 * error
+
+
+# --- folders of images --------------------------------------------------------------------------------------
+
+
+def test_results_keep_the_names_of_files(tmp_path):
+    rng = np.random.default_rng(0)
+    for name in ("day/b.png", "day/a.png", "night/c.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        write_image(tmp_path / name, rng.integers(0, 255, (6, 6), np.uint8))
+    analyses.reduce(rng.normal(size=(30, 36)), 2).save(tmp_path / "pca.twofold")
+    answer = analyses.apply(tmp_path / "pca.twofold", tmp_path)
+    assert answer.table["image"].to_list() == ["day/a.png", "day/b.png", "night/c.png"]

@@ -22,12 +22,13 @@ TAKES = "a folder of pictures (subfolders are classes), .npy, .npz, or idx files
 
 @dataclass
 class PictureSet:
-    """Pictures (n,h,w), (n,h,w,c), or rows (n,d); their classes if they have any; what was said on the way."""
+    """Pictures (n,h,w), (n,h,w,c), or rows (n,d); their classes and the names of their files, if they have any."""
 
     pixels: np.ndarray
     labels: np.ndarray | None = None
     notes: list[str] = field(default_factory=list)
     source: str = ""
+    names: list[str] | None = None
 
 
 def read_pictures(path: str | Path, size: int | None = None) -> PictureSet:
@@ -85,7 +86,8 @@ def from_folder(path: Path, size: int | None) -> PictureSet:
             )
     classes = [file.relative_to(path).parts[0] if file.parent != path else "" for file in files]
     labels = np.array(classes) if all(classes) and len(set(classes)) > 1 else None
-    return PictureSet(np.stack(pictures), labels, [f"{len(files):,} pictures, {'color' if color else 'grey'}"])
+    notes = [f"{len(files):,} pictures, {'color' if color else 'grey'}"]
+    return PictureSet(np.stack(pictures), labels, notes, names=[file.relative_to(path).as_posix() for file in files])
 
 
 def crop_square(pixels: np.ndarray, size: int | None) -> np.ndarray:

@@ -321,7 +321,8 @@ def read_images_as_rows(model: Any, data: Any) -> Given:
     rows = not hasattr(model, "image_shape_") or getattr(model, "flat_", False)
     X = found.pixels.reshape(len(found.pixels), -1) if rows else found.pixels
     truth = None if found.labels is None else pl.Series("known_label", found.labels)
-    kept = pl.DataFrame([pl.Series("image", np.arange(len(X))), *([truth] if truth is not None else [])])
+    names = np.arange(len(X)) if found.names is None else found.names
+    kept = pl.DataFrame([pl.Series("image", names), *([truth] if truth is not None else [])])
     return Given(found.source, X, kept, found.notes, truth)
 
 
