@@ -9,7 +9,9 @@ from sklearn.datasets import load_digits
 
 import twofold
 from twofold import analyses
-from twofold.analyses.train import score_pixels_alone
+from twofold.analyses.train.analysis import score_pixels_alone
+from twofold.analyses.train.data import read_data
+from twofold.analyses.train.prediction import compare, judge
 from twofold.core.checks import InputError
 
 
@@ -78,3 +80,63 @@ def test_samples_of_a_model_and_of_its_file_are_the_same(tmp_path, digits):
     np.testing.assert_array_equal(given["answer"].drawn, answer.drawn)
     with pytest.raises(InputError, match=r"\.npy"):
         answer.save(tmp_path / "rows.png")
+
+
+@pytest.fixture
+def mixed(tmp_path):
+    """A table as people have them: the class depends on a category and a number, some cells are blank."""
+    rng = np.random.default_rng(1)
+    n = 400
+    color, size = rng.choice(["red", "green", "blue"], n), rng.normal(20, 5, n).round(2)
+    kind = np.where((color == "red") ^ (size > 20), "wild", "tame")
+    day = np.datetime64("2021-01-01") + rng.integers(0, 900, n)
+    frame = pl.DataFrame({"id": np.arange(n) + 100, "color": color, "size": size, "day": day, "kind": kind})
+    frame = frame.with_columns(pl.when(pl.col("id") % 40 == 0).then(None).otherwise(pl.col("size")).alias("size"))
+    frame.write_csv(tmp_path / "animals.csv")
+    return tmp_path / "animals.csv"
+
+
+def test_a_table_of_several_kinds_of_columns_is_learned_beside_other_models_and_applied(mixed, tmp_path):
+    answer = analyses.train("mlp", mixed, target="kind", epochs=60)
+    assert answer.figures["accuracy"] > 0.85 > 0.65 > answer.baseline["accuracy"]
+    assert answer.figures["accuracy"] > answer.figures["accuracy_of_logistic_regression"] + 0.1  # it is no sum
+    assert 0 < answer.figures["accuracy_spread"] < 0.2 and "accuracy_of_random_forest" in answer.figures
+    assert any("cells are blank and count as average" in note for note in answer.notes)
+    assert "color = red" in answer.model.feature_names_in_ and "id" not in answer.model.feature_names_in_
+    answer.save(tmp_path / "m.twofold")
+    new = pl.read_csv(mixed, try_parse_dates=True).head(50)
+    applied = analyses.apply(tmp_path / "m.twofold", new)
+    assert applied.figures["accuracy"] > 0.85 and len(applied.table) == 50
+
+
+def test_the_comparison_is_scikit_learns_on_the_same_rows(frame):
+    from sklearn.dummy import DummyClassifier
+
+    data = read_data("mlp", frame.select("a", "b", "where"), "where", None)
+    found = compare(lambda: DummyClassifier(), data, 0)
+    assert found.scores["network"] == found.scores["always the commonest class"] and found.folds == 5
+    assert found.scores["random forest"].mean > 0.8
+
+
+def test_spreads_of_one_part_are_standard_errors():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=(400, 500))
+    off = y + rng.normal(size=y.shape)
+    scores = [judge(a, b, False) for a, b in zip(y, off, strict=True)]
+    means, errors = (np.array(column) for column in zip(*scores, strict=True))
+    assert abs(means.std() / errors.mean() - 1) < 6 / np.sqrt(2 * 400)  # a standard deviation of 400 figures
+    rights = [judge(a > 0, b > 0, True) for a, b in zip(y, off, strict=True)]
+    means, errors = (np.array(column) for column in zip(*rights, strict=True))
+    assert abs(means.std() / errors.mean() - 1) < 6 / np.sqrt(2 * 400)
+
+
+def test_a_flow_is_judged_beside_a_gaussian(frame):
+    answer = analyses.train("flow", frame.select("a", "b"), epochs=5)
+    assert answer.figures["nats"] == pytest.approx(answer.baseline["nats"], abs=1.0)  # the data is one
+    assert analyses.generate(answer.model, 7).drawn.shape == (7, 2)
+
+
+def test_dates_and_missing_columns_are_refused_as_targets(mixed):
+    for target, message in (("day", "holds dates"), ("weight", "no column 'weight'"), (None, "name the column")):
+        with pytest.raises(InputError, match=message):
+            analyses.train("mlp", mixed, target=target)

@@ -26,6 +26,7 @@ def digits(folder):
         ("gan", "floor", True),
         pytest.param("vaegan", "floor", True, marks=pytest.mark.soak),
         ("autoencoder", "error", False),
+        ("flow", "nats", True),
         ("mlp", "accuracy", False),
         ("cnn", "accuracy", False),
     ],

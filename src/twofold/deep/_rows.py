@@ -83,15 +83,16 @@ class NetworkRows:
             rows = change(rows)
         return np.ascontiguousarray(rows)
 
-    def take(self, numbers: np.ndarray) -> np.ndarray:
-        """The rows with these numbers, in their order."""
+    def take(self, numbers: np.ndarray, buffers: Buffers | None = None) -> np.ndarray:
+        """The rows with these numbers, in their order; in the memory of `buffers`, if they are given."""
         if self.array is not None:
             return self.array[numbers]
         wanted = numbers if self.chosen is None else self.chosen[numbers]
         order = np.argsort(wanted, kind="stable")
         ascending = wanted[order]
-        raw = np.empty((len(wanted), self.source.shape[1]), self.raw_dtype)
-        out = np.empty((len(wanted), *self.shape[1:]), self.dtype)
+        buffers = buffers or Buffers()
+        raw = buffers.get(-1, (len(wanted), self.source.shape[1]), self.raw_dtype)
+        out = buffers.get(buffers.turn(), (len(wanted), *self.shape[1:]), self.dtype)
         cuts = [0, *(np.flatnonzero(np.diff(ascending) != 1) + 1).tolist(), len(wanted)]
         for a, b in pairwise(cuts):
             first = int(ascending[a])
@@ -99,6 +100,14 @@ class NetworkRows:
         for a in range(0, len(wanted), PIECE_ROWS):
             out[order[a : a + PIECE_ROWS]] = self._change(raw[a : a + PIECE_ROWS])
         return out
+
+    def read_windows(self, order: Iterator[Tensor]) -> Iterator[tuple[np.ndarray, Tensor]]:
+        """Rows in this order, a window at a time, and their numbers; each is gone when the next but one is asked for.
+
+        The next one is read on a thread meanwhile.
+        """
+        buffers = Buffers()
+        return read_ahead(lambda numbers: (self.take(numbers.numpy(), buffers), numbers), order)
 
     def map(self, change: Callable[[np.ndarray], np.ndarray]) -> NetworkRows:
         """Every row changed by itself. Rows that are held are changed in place where their size allows it."""
@@ -161,6 +170,26 @@ class NetworkRows:
         """Numbers of all rows in their own order, as many at once as a window has."""
         width = 4 * math.prod(self.shape[1:])
         yield from torch.arange(len(self)).split(max(1, BLOCKS_IN_WINDOW * base.BLOCK_BYTES // width))
+
+
+class Buffers:
+    """Memory for windows of about equal size, used again: freed and asked for anew, it would lie between small things
+    that stay, and the process would grow."""
+
+    def __init__(self) -> None:
+        self.held: dict[int, np.ndarray] = {}
+        self.taken = 0
+
+    def turn(self) -> int:
+        """The number of the next of two buffers, which take turns."""
+        self.taken += 1
+        return self.taken % 2
+
+    def get(self, which: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        size = math.prod(shape)
+        if which not in self.held or len(self.held[which]) < size:
+            self.held[which] = np.empty(size, dtype)
+        return self.held[which][:size].reshape(shape)
 
 
 class RowsAsSource(Source):

@@ -44,7 +44,7 @@ from twofold.core.checks import InputError
 from twofold.core.config import config
 from twofold.core.seeds import generator
 from twofold.deep import _torch_shim
-from twofold.deep._rows import NetworkRows, read_ahead
+from twofold.deep._rows import NetworkRows
 
 SOLVERS = {"sgd": 1, "adagrad": 1, "adam": 2, "adamw": 2}  # tensors of the shape of θ in the memory of each
 FALLING: dict[str, Callable[[float], float]] = {  # the learning rate's factor when this share of the steps is done
@@ -298,7 +298,8 @@ def run_epoch(
     n = len(feed.rows)
     size = batch_rows(model, n)
     steps = -(-n // size)
-    noted: dict[str, list[Tensor]] = {}
+    noted: dict[str, list[Any]] = {}
+    on_cpu = feed.device.type == "cpu"
     squares: list[Tensor] = []
     pulls: list[float] = []
     module.train()
@@ -313,10 +314,11 @@ def run_epoch(
                     pulls.append(0.5 * model.alpha / rows if rows else 0.0)
                 optimizer.step(loss, rate(done), rows)
                 for name, value in (parts if j else {"objective": loss, **parts}).items():
-                    noted.setdefault(name, []).append(value.detach())
+                    # a number where it costs nothing: a tensor that stays, between large ones that go, splits the heap
+                    noted.setdefault(name, []).append(value.item() if on_cpu else value.detach())
     module.eval()
     shares = torch.tensor([min(size, n - start) / n for start in range(0, n, size)], dtype=torch.float64)
-    means = {name: float(torch.stack(values).cpu().double() @ shares) for name, values in noted.items()}
+    means = {name: float(torch.tensor(values, dtype=torch.float64) @ shares) for name, values in noted.items()}
     if pulls:
         each = torch.stack(squares).cpu().double().reshape(steps, -1).sum(dim=1)
         means["objective"] += float(each @ (shares * torch.tensor(pulls, dtype=torch.float64)))
@@ -334,9 +336,10 @@ class Feed(NamedTuple):
         """Batches of `size` rows, in a new order with `shuffle`."""
         order = fill_batches(self.rows.draw_order() if shuffle else self.rows.own_order(), size)
         if self.rows.array is None:
-            for x, numbers in read_ahead(self._fetch, order):
+            for rows, numbers in self.rows.read_windows(order):
                 others = (D.index_select(0, numbers.to(self.device)) for D in self.tensors)
-                yield from zip(*(D.split(size) for D in (x.to(self.device), *others)), strict=True)
+                x = torch.from_numpy(rows).to(self.device)
+                yield from zip(*(D.split(size) for D in (x, *others)), strict=True)
         elif not shuffle:
             yield from zip(*(D.split(size) for D in self.tensors), strict=True)
         else:  # copying has a cost of its own: small batches are copied together, as many as a cache holds
@@ -344,9 +347,6 @@ class Feed(NamedTuple):
             for window in order:
                 for numbers in window.to(self.device).split(together * size):
                     yield from zip(*(D.index_select(0, numbers).split(size) for D in self.tensors), strict=True)
-
-    def _fetch(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
-        return torch.from_numpy(self.rows.take(numbers.numpy())), numbers
 
 
 def fill_batches(order: Iterator[Tensor], size: int) -> Iterator[Tensor]:

@@ -269,9 +269,13 @@ def read_mixed_rows(model: Any, table: Table) -> Given:
     encoding = Encoding.from_lists(model.encoding_)
     table.notes[:] = [note for note in table.notes if note not in table.aside]
     X = encoding.read(table, getattr(model, "_allow_nan", False))
-    names = [str(name) for name in model.feature_names_in_]
+    names, kept = [str(name) for name in model.feature_names_in_], keep_columns(table)
+    target = getattr(model, "target_name_", None)
+    if getattr(model, "made_by_", "") == "train":  # to which a blank was average, too
+        X = np.nan_to_num(X)
     check_known(model, X, names, table.source)
-    return Given(table.source, pl.DataFrame(X, schema=names), keep_columns(table), table.notes, dialect=table.dialect)
+    truth = kept[target] if target in kept.columns else None
+    return Given(table.source, pl.DataFrame(X, schema=names), kept, table.notes, truth, dialect=table.dialect)
 
 
 def check_columns(model: Any, names: list[str], table: Table) -> None:

@@ -123,6 +123,7 @@ def keep_schema(answer: Answer) -> None:
     from twofold.io.tables.table import Table
 
     table = getattr(answer, "data", None)
+    table = getattr(table, "table", table)  # data for a network holds the table that it came from
     if isinstance(table, Table) and table.frame is not None:
         columns = [[c.name, c.role, list(c.levels)] for c in table.schema if c.role != "number"]
         answer.model.schema_ = {"coded": table.is_coded, "columns": columns}

@@ -1,131 +1,37 @@
-"""A network or a generator, trained on nine tenths of the data and tested on the tenth that it has not seen."""
+"""A network or a generator, trained, and judged by what it has not seen."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
+from sklearn.base import clone
 
 import twofold
 from twofold.analyses.common.analysis import OneFile, Seed, analysis
 from twofold.analyses.common.answer import Answer, Grid
-from twofold.analyses.common.tables import as_frame_or_none, as_table, warnings_as_notes
+from twofold.analyses.common.encoding import Encoding
+from twofold.analyses.common.tables import warnings_as_notes
+from twofold.analyses.train.data import Data, read_data
+from twofold.analyses.train.prediction import Comparison, Score, compare, cut_folds
 from twofold.core.checks import InputError
 from twofold.core.declaration import Flag
 from twofold.core.progress import Progress, doing
-from twofold.io.image_sets import read_pictures
-from twofold.io.tables.table import quote_names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-GENERATORS = ("vae", "dlgm", "gan", "vaegan", "pixelcnn")
+GENERATORS = ("vae", "dlgm", "gan", "vaegan", "pixelcnn", "flow")
 CODED = ("vae", "dlgm", "gan", "vaegan", "autoencoder")
 RECONSTRUCTING = ("vae", "dlgm", "vaegan", "autoencoder")
-PREDICTING = ("mlp", "cnn")
-ARRAYS = (".npy", ".npz")
-MAX_CLASSES = 20  # values of a column of whole numbers that holds classes
 LIKELIHOOD_ROWS = 1000  # of which a likelihood by importance sampling is computed
 MIN_ROWS = 20  # below, nothing can be set aside
 MAX_HELD_OUT = 10_000
-
-
-@dataclass
-class Data:
-    """Rows or images, and what is to be predicted, if anything."""
-
-    X: np.ndarray
-    y: np.ndarray | None
-    source: str
-    notes: list[str] = field(default_factory=list)
-    columns: list[str] | None = None  # names of a table's columns
-    target: str = ""  # name of the column to predict
-    image_shape: tuple[int, ...] = ()  # of images that are seen as rows
-
-    @property
-    def has_classes(self) -> bool:
-        """True if a class is predicted: text, or few whole numbers."""
-        return self.y is None or self.y.dtype.kind not in "f"
-
-
-def read_data(kind: str, data: Any, target: Any, size: int | None) -> Data:
-    """Images, rows, or a table with the column to predict."""
-    if isinstance(data, (str, os.PathLike)):
-        path = Path(data)
-        table = kind == "mlp" and path.is_file() and path.suffix not in ARRAYS and "idx" not in path.name
-        if table or target is not None:
-            return read_target_table(kind, data, target)
-        found = read_pictures(path, size)
-        out = Data(found.pixels, found.labels, found.source, found.notes)
-    elif as_frame_or_none(data) is not None:
-        return read_target_table(kind, data, target)
-    else:
-        if isinstance(target, str):
-            raise InputError(f"target {target!r}: an array has no names of columns. Give the values, or a frame.")
-        X = np.asarray(data)
-        if X.ndim not in (2, 3, 4) or X.dtype.kind not in "fiub" or not X.size:
-            raise InputError(
-                f"the data has shape {X.shape} of {X.dtype}; images (n, h, w[, c]) or rows (n, d) are needed."
-            )
-        out = Data(X, None if target is None else as_target(np.asarray(target)), "the data")
-    if kind in PREDICTING and out.y is None:
-        raise InputError(
-            f"{out.source} has no classes. Sort the images into folders by class, or give labels in an .npz."
-        )
-    if out.y is not None and len(out.y) != len(out.X):
-        raise InputError(f"{len(out.X)} rows and {len(out.y)} targets: they must agree.")
-    if kind == "mlp" and out.X.ndim > 2:
-        out.image_shape = tuple(int(side) for side in out.X.shape[1:])
-        out.X = out.X.reshape(len(out.X), -1)
-    return out
-
-
-def read_target_table(kind: str, data: Any, target: Any) -> Data:
-    if kind != "mlp":
-        raise InputError(f"⟨target={target}⟩: a table is learned by mlp, not by {kind}. Train an mlp on it.")
-    table = as_table(data)
-    source, numbers, others = table.source, list(table.columns), list(table.others.columns)
-    if target is None:
-        raise InputError(f"{source} is a table: name the column to predict with ⟨target⟩, such as {others or numbers}.")
-    if not isinstance(table.numbers, np.ndarray):
-        raise InputError(f"{source} is sparse, or too large for memory. Give a dense table that fits.")
-    if target in others:
-        y, keep = table.others[target].to_numpy(), list(range(len(numbers)))
-    elif target in numbers:
-        y = table.numbers[:, numbers.index(target)]
-        keep = [j for j, name in enumerate(numbers) if name != target]
-    else:
-        raise InputError(f"{source} has no column {target!r}. It has {', '.join(numbers + others)}.")
-    if not keep:
-        raise InputError(f"{source} has no column of numbers beside {target!r} to predict it from.")
-    notes = [note for note in table.notes if not note.startswith(f'"{target}" set aside')]
-    X, columns = table.numbers[:, keep], [numbers[j] for j in keep]
-    known = np.array([value is not None and value == value for value in y.tolist()])
-    if not known.all():
-        notes.append(f"{(~known).sum():,} rows are left out: {quote_names([target])} is blank in them")
-        X, y = X[known], y[known]
-    blank = np.isnan(X).sum(axis=0)
-    if blank.any():
-        worst = columns[int(blank.argmax())]
-        raise InputError(
-            f"{source}: {blank.sum():,} cells are blank, most in {quote_names([worst])}. Fill them: twofold complete."
-        )
-    return Data(X, as_target(y), source, notes, columns if table.named else None, target)
-
-
-def as_target(y: np.ndarray) -> np.ndarray:
-    """Classes as text or whole numbers, anything else as floats."""
-    if y.dtype.kind not in "fiu":
-        return y.astype(str) if y.dtype.kind == "O" else y
-    whole = bool(np.all(y == np.round(y)))
-    return y.astype(np.int64) if whole and len(np.unique(y)) <= MAX_CLASSES else y.astype(np.float64)
 
 
 @dataclass
@@ -192,35 +98,42 @@ class Training(Answer):
         return training_figure(model.history_, rows, self.title, objective)
 
 
-def measure_prediction(model: Any, data: Data, kept: np.ndarray, held: np.ndarray) -> Measurement:
-    y = data.y
-    assert y is not None
-    seen, unseen = (float(model.score(data.X[part], y[part])) for part in (kept, held))
-    if not data.has_classes:
-        mean = y[kept].mean()
-        off = np.square(y[held] - mean).mean()
-        trivial = float(1 - off / y[held].var()) if y[held].var() > 0 else 0.0
-        return Measurement(
-            {"what": "R² on rows not fitted", "rows": len(held), "r2": unseen, "r2_in_fitted_rows": seen},
-            {"method": "the mean of the column", "r2": trivial},
-            ["", "R²"],
-            [["seen", f"{seen:.4f}"], ["held out", f"{unseen:.4f}"], ["the mean of the column", f"{trivial:.4f}"]],
-            "held out: R² is the share of the variance explained",
-        )
-    classes, counts = np.unique(y[kept], return_counts=True)
-    commonest = float(np.mean(y[held] == classes[counts.argmax()]))
+def measure_prediction(comparison: Comparison, data: Data, network: str) -> Measurement:
+    """The network beside its peers; a note says if one of these is clearly better."""
+    (_, mine), *others = comparison.scores.items()
+    trivial_name, trivial = others[-1]
+    figure, classes = ("accuracy", True) if data.has_classes else ("r2", False)
+    how = f"{comparison.folds} parts, each predicted from the others" if comparison.folds > 1 else "rows not fitted"
+    figures = {
+        "what": f"share of rows that are predicted right, {how}" if classes else f"R², {how}",
+        "rows": comparison.rows,
+        figure: mine.mean,
+        f"{figure}_spread": mine.spread,
+        f"{figure}_in_fitted_rows": comparison.seen,
+    }
+    figures |= {f"{figure}_of_{name.replace(' ', '_')}": score.mean for name, score in others[:-1]}
+    best, score = max(others, key=lambda other: other[1].mean)
+    if score.mean > mine.mean:
+        longer = "it is the better model of this data" if best != trivial_name else "there may be nothing to learn"
+        data.notes.append(f"{best} predicts better than the network, {show(score, classes)}: {longer}")
+    names = {network: mine, **dict(others)}
+    rows = [[name, show(score, classes)] for name, score in names.items()]
+    spread = "standard deviation over the parts" if comparison.folds > 1 else "standard error"
     return Measurement(
-        {
-            "what": "share of rows not fitted that are predicted right",
-            "rows": len(held),
-            "accuracy": unseen,
-            "accuracy_in_fitted_rows": seen,
-        },
-        {"method": "always the commonest class", "accuracy": commonest},
-        ["", "right"],
-        [["seen", f"{seen:.2%}"], ["held out", f"{unseen:.2%}"], ["always the commonest class", f"{commonest:.2%}"]],
-        f"held out: {unseen:.2%} right, {len(model.classes_)} classes",
+        figures,
+        {"method": trivial_name, figure: trivial.mean},
+        ["not seen in the fit", "right" if classes else "R²"],
+        rows,
+        f"held out: {how}; ± {spread}; on the rows of the fit the network has {show_value(comparison.seen, classes)}",
     )
+
+
+def show(score: Score, classes: bool) -> str:
+    return f"{show_value(score.mean, classes)} ± {show_value(score.spread, classes)}"
+
+
+def show_value(value: float, classes: bool) -> str:
+    return f"{value:.1%}" if classes else f"{value:.3f}"
 
 
 def measure_coding(model: Any, data: Data, kept: np.ndarray, held: np.ndarray) -> Measurement:
@@ -303,11 +216,26 @@ def measure_samples(model: Any, data: Data, kept: np.ndarray, held: np.ndarray) 
     )
 
 
+def measure_density(model: Any, data: Data, kept: np.ndarray, held: np.ndarray) -> Measurement:
+    flat = data.X.reshape(len(data.X), -1).astype(np.float64)
+    gaussian = twofold.GaussianMixture(1, random_state=0).fit(flat[kept])
+    scores, others = model.score_samples(data.X[held]), gaussian.score_samples(flat[held])
+    error = float((scores - others).std() / np.sqrt(len(held)))
+    found, trivial = float(scores.mean()), float(others.mean())
+    return Measurement(
+        {"what": "log-density in nats of rows not fitted", "rows": len(held), "nats": found, "nats_spread": error},
+        {"method": "one Gaussian", "nats": trivial},
+        ["", "nats"],
+        [["held out, exact", f"{found:.2f}"], ["one Gaussian", f"{trivial:.2f} (difference ± {error:.2f})"]],
+        "held out: log-density of a row in nats, higher is better",
+    )
+
+
 class Kind(NamedTuple):
     """What a kind trains, how it is measured, and what its objective is called."""
 
     model: str
-    measure: Callable[[Any, Data, np.ndarray, np.ndarray], Measurement]
+    measure: Callable[[Any, Data, np.ndarray, np.ndarray], Measurement] | None  # None: beside models that predict
     objective: str
 
 
@@ -318,15 +246,16 @@ KINDS = {
     "vaegan": Kind("VAEGAN", measure_samples, "loss of the encoder"),
     "pixelcnn": Kind("PixelCNN", measure_likelihood, "−log p, nats an image"),
     "autoencoder": Kind("Autoencoder", measure_coding, "squared error a row"),
-    "mlp": Kind("MLPClassifier", measure_prediction, "cross-entropy"),
-    "cnn": Kind("CNNClassifier", measure_prediction, "cross-entropy"),
+    "flow": Kind("NormalizingFlow", measure_density, "−log p, nats a row"),
+    "mlp": Kind("MLPClassifier", None, "cross-entropy"),
+    "cnn": Kind("CNNClassifier", None, "cross-entropy"),
 }
-REGRESSION = Kind("MLPRegressor", measure_prediction, "half the squared error, of standardized numbers")
+REGRESSION = Kind("MLPRegressor", None, "half the squared error, of standardized numbers")
 
 
 @analysis()
 def train(
-    kind: Literal["vae", "dlgm", "gan", "vaegan", "pixelcnn", "autoencoder", "mlp", "cnn"],
+    kind: Literal["vae", "dlgm", "gan", "vaegan", "pixelcnn", "flow", "autoencoder", "mlp", "cnn"],
     data: OneFile,
     *,
     target: Annotated[Any, Flag(unit="COLUMN")] = None,
@@ -341,10 +270,11 @@ def train(
     Parameters
     ----------
     kind
-        What to train: mlp and cnn predict; the others learn what the data is like.
+        What to train: mlp and cnn predict; the others learn what the data is like, flow with an exact density of rows.
     data : path, frame or array
         Images: a folder, whose subfolders are classes, `.npy`, `.npz` or idx files, or an array (n, h, w) or
-        (n, h, w, c). Rows: an array (n, d). For mlp also a table: a file or a frame.
+        (n, h, w, c). Rows: an array (n, d). For mlp also a table: a file or a frame, whose numbers, categories, flags
+        and dates are used; for flow the numbers of one.
     target : str, array or None
         The column of the table to predict; or, beside an array, the n classes or numbers to predict.
     n_components : int, tuple of int or None
@@ -377,16 +307,19 @@ def train(
             raise InputError(f"training needs torch, which is not installed: {str(error).split(': ')[-1]}") from None
         from twofold.core.seeds import generator
 
-    held, kept = np.split(generator(seed, 7).permutation(n), [min(max(n // 10, 2), MAX_HELD_OUT)])
-    notes.append(f"{len(held):,} of {n:,} are set aside for the test, drawn by ⟨seed={seed}⟩")
     asked = {"max_iter": epochs, "n_components": n_components}
     model.set_params(**{name: value for name, value in asked.items() if value})
     if kind == "dlgm":
         notes.append(f"numbers in a code, from the top layer down: {', '.join(map(str, model.n_components))}")
-    with warnings_as_notes(notes):
-        model.fit(found.X[kept], *([found.y[kept]] if kind in PREDICTING and found.y is not None else []))
-    with doing("measuring"):
-        measured = chosen.measure(model, found, kept, held)
+    if chosen.measure is None:
+        held, measured = fit_predicting(model, found, seed)
+    else:
+        held, kept = np.split(generator(seed, 7).permutation(n), [min(max(n // 10, 2), MAX_HELD_OUT)])
+        notes.append(f"{len(held):,} of {n:,} are set aside for the test, drawn by ⟨seed={seed}⟩")
+        with warnings_as_notes(notes):
+            model.fit(found.X[kept])
+        with doing("measuring"):
+            measured = chosen.measure(model, found, kept, held)
     remember(model, found)
     return Training(
         source=found.source,
@@ -402,10 +335,33 @@ def train(
     )
 
 
+def fit_predicting(model: Any, data: Data, seed: int) -> tuple[np.ndarray, Measurement]:
+    """Compare the network with others on rows held out, then fit it: to all rows, or to those that are not set aside.
+
+    Images need some that the model has not seen, to show which it mistakes.
+    """
+    everything = np.arange(len(data.X))
+    folds = cut_folds(data, seed)
+    held = folds[0][1] if len(folds) == 1 or data.columns is None else np.zeros(0, np.int64)
+    kept = np.setdiff1d(everything, held)
+    with warnings_as_notes(data.notes):
+        comparison = compare(lambda: clone(model), data, seed)
+        encoding = data.find_encoding(kept)
+        model.fit(data.encode(encoding, kept), data.y[kept])  # type: ignore[index]
+    if encoding is not None:
+        model.encoding_ = encoding.as_lists()
+    many = f"{comparison.folds} fits to parts; the model is fitted to {len(kept):,} rows"
+    data.notes.append(f"figures are those of {many if len(folds) > 1 else f'{len(held):,} rows set aside'}")
+    return held, measure_prediction(comparison, data, type(model).__name__)
+
+
 def remember(model: Any, data: Data) -> None:
     """Keep the names of columns and the shape of images in the model, for new rows."""
-    if data.columns is not None:
-        model.feature_names_in_ = np.array(data.columns, dtype=object)
-        model.target_name_ = data.target
+    if data.columns is not None and data.named:
+        lists = vars(model).get("encoding_")
+        names = [column.name for column in data.columns] if lists is None else Encoding.from_lists(lists).names
+        model.feature_names_in_ = np.array(names, dtype=object)
+        if data.target:
+            model.target_name_ = data.target
     if data.image_shape:
         model.image_shape_, model.flat_ = data.image_shape, True
