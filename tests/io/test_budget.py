@@ -77,7 +77,6 @@ TABLES = {
     "a.csv.bz2": lambda path: path.write_bytes(bz2.compress(bytes(len(ZEROS)), 1)),
     "a.csv.zst": lambda path: path.write_bytes(zstandard.compress(ZEROS)),
     "a.csv.zip": lambda path: archive(path, a_csv=ZEROS),
-    "a.csv": lambda path: path.write_bytes(ZEROS[:20_000_000]),
     "a.jsonl.gz": lambda path: path.write_bytes(gzip.compress(b'{"a": 1}\n' * 3_000_000, 1)),
     "a.xlsx": lambda path: archive(path, xl_worksheets=ZEROS),
     "a.npz": lambda path: archive(path, a_npy=header((10**5, 10**5))),
@@ -126,15 +125,16 @@ def test_what_takes_more_than_the_budget_is_refused_by_name_and_never_held(tmp_p
 def test_within_the_budget_it_is_a_file_like_others(tmp_path, monkeypatch, name):
     monkeypatch.setattr(sys.modules[__name__], "ZEROS", b"1,2\n" * 100_000)
     path = tmp_path / name
-    TABLES[name](path) if name != "a.csv.bz2" else path.write_bytes(bz2.compress(ZEROS))
+    own = {"a.csv": ZEROS, "a.csv.bz2": bz2.compress(ZEROS)}
+    path.write_bytes(own[name]) if name in own else TABLES[name](path)
     assert read_bytes(path) == ZEROS
     with twofold.config(memory="1.1MB"):
         assert len(read_table(path).array()) == 100_000
 
 
 def test_the_refusal_says_how_to_raise_the_budget(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_bytes(b"1,2\n" * 750_000)
+    path = tmp_path / "a.csv.gz"  # plain text is read in blocks, packed text may be a bomb
+    path.write_bytes(gzip.compress(b"1,2\n" * 750_000))
     with twofold.config(memory="2MB"), pytest.raises(twofold.InputError, match=r"memory='\d+MB'") as told:
         read_table(path)
     raised = str(told.value).split("memory='")[1].split("'")[0]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
+from typing import Any
 
 from twofold.core.checks import InputError
 
@@ -21,14 +22,15 @@ class Settings:
 
     threads: int
     memory: int
-    _former: tuple[int, int] | None = field(default=None, repr=False, compare=False)
+    client: Any = None
+    _former: tuple[int, int, Any] | None = field(default=None, repr=False, compare=False)
 
     def __enter__(self) -> Settings:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, why: BaseException | None, at: TracebackType | None) -> None:
         if self._former is not None:
-            _current.threads, _current.memory = self._former
+            _current.threads, _current.memory, _current.client = self._former
 
 
 def _available_threads() -> int:
@@ -80,11 +82,11 @@ def parse_bytes(size: int | float | str) -> int:
     return int(number * _UNITS[unit])
 
 
-def config(*, threads: int | None = None, memory: int | str | None = None) -> Settings:
-    """Set threads and the memory budget, for the process or for a `with` block; without arguments, read them.
+def config(*, threads: int | None = None, memory: int | str | None = None, client: Any = None) -> Settings:
+    """Set threads, memory budget and cluster, for the process or for a `with` block; without arguments, read them.
 
-    Neither changes a single bit of any result: they only decide how many blocks are in work at once, and what waits on
-    disk meanwhile.
+    None of them changes a single bit of any result: they only decide how many blocks are in work at once, where, and
+    what waits on disk meanwhile.
 
     Parameters
     ----------
@@ -94,6 +96,8 @@ def config(*, threads: int | None = None, memory: int | str | None = None) -> Se
         Bytes that a fit of streamed data may take, such as ``"512MB"``: in this process, and in each worker process
         of a cluster. Blocks in work, what they keep from sweep to sweep (a quarter; the rest waits in the temporary
         folder) and sums that wait to be added (an eighth) count; Python and its libraries do not.
+    client : distributed.Client, optional
+        The cluster whose workers read files and hold dask arrays. None: the client that is current, if there is one.
 
     Examples
     --------
@@ -102,11 +106,14 @@ def config(*, threads: int | None = None, memory: int | str | None = None) -> Se
     ...     now.threads, now.memory
     (1, 256000000)
     """
-    former = (_current.threads, _current.memory)
-    if threads is None and memory is None:
-        return Settings(_current.threads, getattr(_own, "memory", None) or _current.memory, former)
+    former = (_current.threads, _current.memory, _current.client)
+    if threads is None and memory is None and client is None:
+        return Settings(_current.threads, getattr(_own, "memory", None) or _current.memory, _current.client, former)
     if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise InputError(f"threads={threads!r} must be a whole number of at least 1.")
     budget = _current.memory if memory is None else parse_bytes(memory)
+    if client is not None and not (hasattr(client, "submit") and hasattr(client, "scheduler")):
+        raise InputError(f"client={type(client).__name__} is no client of dask. Give a distributed.Client.")
     _current.threads, _current.memory = threads or _current.threads, budget
-    return Settings(_current.threads, _current.memory, former)
+    _current.client = _current.client if client is None else client
+    return Settings(_current.threads, _current.memory, _current.client, former)

@@ -19,7 +19,15 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from twofold.core import checks, heldout, history
 from twofold.core.callbacks import CallbackSupportMixin, with_callbacks
 from twofold.core.checks import InputError
-from twofold.core.data.blocks import Blocks, as_blocks, is_dask, is_path
+from twofold.core.data.blocks import (
+    Blocks,
+    as_blocks,
+    choose_columns,
+    is_dask,
+    is_lazy_table,
+    is_path,
+    is_text_table,
+)
 from twofold.core.data.sources import SparseSource
 from twofold.core.engine.local import engine_for, single_blas
 from twofold.core.files import model_file
@@ -44,6 +52,9 @@ def fitting(method: F) -> F:
 
     @functools.wraps(method)
     def fit(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if "columns" in kwargs:
+            columns, X = kwargs.pop("columns"), kwargs.pop("X") if "X" in kwargs else args[0]
+            args = (choose_columns(X, columns), *args[1:])
         if not get_config()["skip_parameter_validation"]:
             self._validate_params()
         nested = config_context(skip_parameter_validation=True)  # the models within were built here, not by the caller
@@ -160,12 +171,22 @@ class Model(CallbackSupportMixin, BaseEstimator):
         """
         importlib.import_module("twofold.interchange.onnx_graphs").to_onnx(self, path)
 
+    @classmethod
+    def load(cls, path: PathLike) -> Self:
+        """Read a model of this class that `save` wrote; a file of another class is refused.
+
+        The result has this class for editors and type checkers, which :func:`twofold.load` cannot give.
+        """
+        model = model_file.load(path)
+        if not isinstance(model, cls):
+            raise InputError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}. Use twofold.load(path).")
+        return model
+
     def _blocks(self, X: Table, *, reset: bool = False, y: Any = NO_LABELS, min_rows: int = 1) -> Any:
         """X as row blocks, its shape and names checked; with y, the pair. Values are checked where they are read."""
-        if type(X).__name__ == "LazyFrame":
-            raise InputError("X is a polars LazyFrame. Call .collect() on it, or pass the path of a Parquet file.")
-        if is_path(X) or is_dask(X) or isinstance(X, Blocks):
-            blocks = as_blocks(X)
+        if is_path(X) or is_dask(X) or is_lazy_table(X) or isinstance(X, Blocks):
+            text = is_path(X) and not reset and hasattr(self, "feature_names_in_") and is_text_table(X)
+            blocks = as_blocks(X, list(self.feature_names_in_) if text else None)  # found by their names
             if blocks.is_sparse and not self._allow_sparse:
                 raise InputError(
                     f"X is sparse, which {type(self).__name__} does not take. Make it dense: of a dask array, "

@@ -81,7 +81,7 @@ def run(
         if kept is not None:
             state, history = kept[0], History(kept[1])
     reached = (winner is not None and winner.converged_) or (len(history) > 1 and moved(history) <= tol)
-    stopped = False
+    stopped = done = False
     try:
         for t in range(len(history), 0 if reached else max_iter):
             task.begin()
@@ -102,6 +102,9 @@ def run(
                 break
     finally:
         model.__dict__.pop("_progress", None)
+    if stoppers and len(history) == 1 and done:
+        message = f"EarlyStopping does nothing: this {type(model).__name__} is fitted in one step. Leave it out."
+        warnings.warn(message, stacklevel=outside())
     for stopper in stoppers:
         state = state if stopper.best_state is None else stopper.best_state
     if not (reached or stopped) and max_iter:

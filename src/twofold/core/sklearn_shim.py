@@ -9,10 +9,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import sklearn
 from sklearn.callback import CallbackSupportMixin, ProgressBar, with_callbacks
+from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
 
-__all__ = ["CallbackSupportMixin", "ProgressBar", "callbacks_of", "open_fit", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "ProgressBar", "as_chosen_output", "callbacks_of", "open_fit", "with_callbacks"]
+
+
+def as_chosen_output(model: Any, X: Any, values: np.ndarray) -> Any:
+    """Values shaped like X as `set_output` wants a model's results: an array, or a frame with the columns of X."""
+    chosen = _get_output_config("transform", model)["dense"]
+    if chosen == "default":
+        return values
+    names = getattr(model, "feature_names_in_", None)
+    names = [f"x{j}" for j in range(values.shape[1])] if names is None else list(names)
+    return ADAPTERS_MANAGER.adapters[chosen].create_container(values, X, columns=names, inplace=False)
 
 
 def callbacks_of(model: Any) -> list[Any]:

@@ -77,7 +77,7 @@ def read_data(kind: str, data: Any, target: Any, size: int | None) -> Data:
         )
     if out.y is not None and len(out.y) != len(out.X):
         raise InputError(f"{len(out.X)} rows and {len(out.y)} targets: they must agree.")
-    if kind in TABULAR and out.X.ndim > 2:
+    if kind == "mlp" and out.X.ndim > 2:
         out.image_shape = tuple(int(side) for side in out.X.shape[1:])
         out.X = out.X.reshape(len(out.X), -1)
     return out

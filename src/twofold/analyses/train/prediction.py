@@ -49,6 +49,7 @@ def cut_folds(data: Data, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Rows to fit and rows to judge: five times, or once where there are many."""
     from twofold.core.seeds import generator
 
+    assert data.y is not None
     n, y = len(data.X), data.y
     if n > MAX_ROWS_FOR_FOLDS:
         held, kept = np.split(generator(seed, 7).permutation(n), [n // 10])

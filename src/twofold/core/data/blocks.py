@@ -12,6 +12,7 @@ budget: that is what makes every sum, and so every fit, the same to the last bit
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -22,7 +23,9 @@ import numpy as np
 from scipy import sparse
 
 from twofold.core.checks import InputError, check_sparse
+from twofold.core.data.addresses import fetch_address
 from twofold.core.data.sources import (
+    ColumnsOf,
     CsrSource,
     DenseSource,
     FilesSource,
@@ -32,8 +35,20 @@ from twofold.core.data.sources import (
     SparseSource,
     even_rows,
     find_table_files,
+    write_down,
 )
 from twofold.core.types import Block, PathLike, Table
+
+
+def select_columns(source: Source, columns: Sequence[str] | None, path: PathLike) -> Blocks:
+    """The columns of a source that have these names, or all."""
+    if columns is None:
+        return Blocks(source)
+    names = source.columns or []
+    if missing := [name for name in columns if name not in names]:
+        has = f"it has {', '.join(names[:8])}" if names else "its columns have no names"
+        raise InputError(f"columns: {os.fspath(path)} has no column {missing[0]!r}; {has}.")
+    return Blocks(ColumnsOf(source, np.array([names.index(name) for name in columns])))
 
 
 class Rows(list[Any]):
@@ -115,8 +130,37 @@ def is_dask(X: Any) -> bool:
     return hasattr(X, "__dask_graph__")
 
 
-def as_blocks(X: Table) -> Blocks:
-    """Row blocks of an array, a sparse array, a file or a dask array.
+def is_text_table(path: PathLike) -> bool:
+    """Return whether a path is read as the command line reads tables: neither an array, Parquet nor several files."""
+    ending = Path(path).suffix.lower()
+    return ending not in (".npy", ".csr", ".parquet", ".pq") and find_table_files(path) is None
+
+
+def is_lazy_table(X: Any) -> bool:
+    """Return whether X is a polars LazyFrame or a pyarrow dataset, without importing either."""
+    package = type(X).__module__.partition(".")[0]
+    return (package == "polars" and type(X).__name__ == "LazyFrame") or (
+        package == "pyarrow" and hasattr(X, "scanner") and hasattr(X, "schema")
+    )
+
+
+def choose_columns(X: Any, columns: Sequence[str]) -> Any:
+    """Only the columns of a file or a frame that have these names, in this order."""
+    columns = [columns] if isinstance(columns, str) else list(columns)
+    if is_path(X):
+        return as_blocks(X, columns)
+    if is_lazy_table(X):
+        return Blocks(write_down(X, columns))
+    names = getattr(X, "columns", None)
+    if names is None:
+        raise InputError(f"columns={columns!r}: an array has no names of columns. Give X[:, [...]], a frame or a file.")
+    if missing := [name for name in columns if name not in list(names)]:
+        raise InputError(f"columns: X has no column {missing[0]!r}; it has {', '.join(map(str, list(names)[:8]))}.")
+    return X[columns]
+
+
+def as_blocks(X: Table, columns: Sequence[str] | None = None) -> Blocks:
+    """Row blocks of an array, a sparse array, a file, a lazy table or a dask array; of a file only these columns.
 
     >>> blocks = as_blocks(np.ones((100_000, 50)))
     >>> len(blocks), blocks[0].shape
@@ -125,20 +169,20 @@ def as_blocks(X: Table) -> Blocks:
     if isinstance(X, Blocks):
         return X
     if is_path(X):
+        X = fetch_address(X)
         ending = Path(X).suffix.lower()
         if ending == ".csr":
             return Blocks(CsrSource(X))
         files = find_table_files(X)
         if files is not None:
-            return Blocks(FilesSource(files))
+            return select_columns(FilesSource(files), columns, X)
         if ending == ".npy":
-            return Blocks(NpySource(X))
+            return select_columns(NpySource(X), columns, X)
         if ending in (".parquet", ".pq") or Path(X).is_dir():
-            return Blocks(ParquetSource(X))
-        raise InputError(
-            f"{os.fspath(X)}: a path must end in .npy, .parquet or .csr, or be a folder or pattern of .npy, .parquet, "
-            ".csv or .npz files. Read other files into an array first."
-        )
+            return Blocks(ParquetSource(X, columns))
+        return importlib.import_module("twofold.io.tables.stream").open_table(X, columns)  # io is above core
+    if is_lazy_table(X):
+        return Blocks(write_down(X))
     if is_dask(X):
         from twofold.core.engine.dask_sources import source_of_dask
 

@@ -14,6 +14,7 @@ from twofold.core.data.blocks import Blocks, Rows
 from twofold.core.engine.local import add, engine_for
 from twofold.core.estimator import Model
 from twofold.core.numerics.moments import Columns, column_moments
+from twofold.core.sklearn_shim import as_chosen_output
 from twofold.core.types import Block, Table, Weights
 
 LOG_2PI = float(np.log(2 * np.pi))
@@ -100,12 +101,13 @@ class Imputer(Model):
     _imputer: Callable[[], tuple[Any, ...]]
 
     def impute(self, X: Table, return_std: bool = False) -> Any:
-        """X with every NaN replaced by its expectation given the row's observed cells.
+        """X with every NaN replaced by its expectation given the row's observed cells, as `set_output` wants it.
 
         With `return_std`, also the standard deviation of each filled cell (0 where X was known).
         """
         fn, *state = self._imputer()
         filled, std = self._rowwise(fn, X, *state)
+        filled = as_chosen_output(self, X, filled)
         return (filled, std) if return_std else filled
 
 

@@ -69,7 +69,9 @@ MAX_RETRIES = 3  # times that tasks are tried again whose workers died more ofte
 
 
 def active_client() -> Client | None:
-    """The distributed client in force, if any."""
+    """The distributed client in force, if any: that of the configuration, else the current one."""
+    if config().client is not None:
+        return config().client
     try:
         return get_client()
     except ValueError:

@@ -17,12 +17,14 @@ import polars as pl
 
 from twofold.core.checks import InputError, reason_of
 from twofold.core.config import config
+from twofold.core.data.addresses import fetch_address
 from twofold.core.data.blocks import as_blocks
 from twofold.core.spelling import close_names
 from twofold.io.open import DAMAGED, ENDINGS, check_archive, check_budget, read_bytes, strip_packing
 from twofold.io.tables import arrays
 from twofold.io.tables.delimited import read_delimited, tabulate
 from twofold.io.tables.roles import Column
+from twofold.io.tables.stream import stream_delimited
 from twofold.io.tables.table import Piece, Table, assemble
 
 TEXT = (".csv", ".tsv", ".tab", ".psv", ".txt", ".dat")
@@ -73,7 +75,7 @@ def read_table(
         Numbers, column names, row ids, the columns that are not numbers, what every column is, and notes on every
         choice made.
     """
-    given = [inputs] if isinstance(inputs, (str, Path)) else list(inputs)
+    given = [fetch_address(one) for one in ([inputs] if isinstance(inputs, (str, Path)) else inputs)]
     reading = {"missing": missing, "drop": drop, "columns": columns, "id": id, "category": category, "number": number}
     options: dict[str, Any] = {k: [v] if isinstance(v, (str, float, int)) else v for k, v in reading.items()}
     plain = not any(len(value) for value in options.values())
@@ -85,6 +87,8 @@ def read_table(
         streamed = stream_files([str(one) for one in given], files)
         if streamed is not None:
             return streamed
+    if len(files) == 1 and is_large_text(files[0]):
+        return stream_delimited(files[0], **options)
     parts = [read_one(file, streaming=plain and len(files) == 1) for file in files]
     pieces = [part for part in parts if isinstance(part, Piece)]
     bare = [part for part in parts if isinstance(part, Table)]
@@ -97,6 +101,14 @@ def read_table(
     if len(files) > 1:
         table.notes.insert(0, f"{len(files)} files read as one table")
     return table
+
+
+def is_large_text(file: str) -> bool:
+    """Tell whether a file is delimited text, not packed, that is larger than the memory budget."""
+    others = (*SQLITE, *EXCEL, *PARQUET, *JSONL, *arrays.ENDINGS, *ELSEWHERE, *ENDINGS)
+    if file == "-" or "::" in file or Path(file).suffix.lower() in others:
+        return False
+    return os.path.getsize(file) > config().memory
 
 
 def stream_files(given: Sequence[str], files: Sequence[str]) -> Table | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +18,7 @@ from twofold.core.config import config
 from twofold.core.data.sources import base
 from twofold.core.data.sources.base import Source
 from twofold.core.data.sources.decoded import Decoded
+from twofold.core.data.temporary import TemporaryFolder
 from twofold.core.types import PathLike
 
 GROUP_ROWS = 2**18  # the usual most of a Parquet row group
@@ -34,7 +35,7 @@ class ParquetSource(Source):
     elsewhere = True
     columns: list[str]
 
-    def __init__(self, path: PathLike):
+    def __init__(self, path: PathLike, columns: Sequence[str] | None = None):
         import polars as pl
 
         self.path = os.fspath(path)
@@ -43,6 +44,12 @@ class ParquetSource(Source):
         try:
             self.frame = pl.scan_parquet(self.path)
             schema = self.frame.collect_schema()
+            if columns is not None:
+                if missing := [name for name in columns if name not in schema]:
+                    has = ", ".join(list(schema)[:8])
+                    raise InputError(f"columns: {self.path} has no column {missing[0]!r}; it has {has}.")
+                self.frame = self.frame.select(columns)
+                schema = self.frame.collect_schema()
             n = int(self.frame.select(pl.len()).collect().item())
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as why:
             raise InputError(f"{self.path} is not a readable Parquet file ({reason_of(why)}).") from None
@@ -152,3 +159,31 @@ class ParquetColumns(Source):
 
     def across(self) -> ParquetSource:
         return self.rows
+
+
+class WrittenTable(ParquetSource):
+    """A Parquet file of a lazy table, which is deleted with this object."""
+
+    elsewhere = False  # workers may not see it
+
+    def __init__(self, folder: TemporaryFolder, columns: Sequence[str] | None):
+        super().__init__(folder.path / "table.parquet", columns)
+        self.folder = folder
+
+
+def write_down(X: Any, columns: Sequence[str] | None = None) -> WrittenTable:
+    """The rows of a polars LazyFrame or a pyarrow dataset, computed once, some at a time, into a temporary file."""
+    folder = TemporaryFolder()
+    path = str(folder.path / "table.parquet")
+    try:
+        if type(X).__name__ == "LazyFrame":
+            X.sink_parquet(path)
+        else:
+            from pyarrow.parquet import ParquetWriter
+
+            with ParquetWriter(path, X.schema) as out:
+                for batch in X.to_batches():
+                    out.write_batch(batch)
+    except Exception as error:  # whatever the user's own plan raises
+        raise InputError(f"the {type(X).__name__} cannot be computed ({reason_of(error)}).") from error
+    return WrittenTable(folder, columns)
