@@ -83,7 +83,7 @@ def test_samples_of_a_model_and_of_its_file_are_the_same(tmp_path, digits):
 
 
 @pytest.fixture
-def mixed(tmp_path):
+def animals(tmp_path):
     """A table as people have them: the class depends on a category and a number, some cells are blank."""
     rng = np.random.default_rng(1)
     n = 400
@@ -96,15 +96,15 @@ def mixed(tmp_path):
     return tmp_path / "animals.csv"
 
 
-def test_a_table_of_several_kinds_of_columns_is_learned_beside_other_models_and_applied(mixed, tmp_path):
-    answer = analyses.train("mlp", mixed, target="kind", epochs=60)
+def test_a_table_of_several_kinds_of_columns_is_learned_beside_other_models_and_applied(animals, tmp_path):
+    answer = analyses.train("mlp", animals, target="kind", epochs=60)
     assert answer.figures["accuracy"] > 0.85 > 0.65 > answer.baseline["accuracy"]
     assert answer.figures["accuracy"] > answer.figures["accuracy_of_logistic_regression"] + 0.1  # it is no sum
     assert 0 < answer.figures["accuracy_spread"] < 0.2 and "accuracy_of_random_forest" in answer.figures
     assert any("cells are blank and count as average" in note for note in answer.notes)
     assert "color = red" in answer.model.feature_names_in_ and "id" not in answer.model.feature_names_in_
     answer.save(tmp_path / "m.twofold")
-    new = pl.read_csv(mixed, try_parse_dates=True).head(50)
+    new = pl.read_csv(animals, try_parse_dates=True).head(50)
     applied = analyses.apply(tmp_path / "m.twofold", new)
     assert applied.figures["accuracy"] > 0.85 and len(applied.table) == 50
 
@@ -136,7 +136,7 @@ def test_a_flow_is_judged_beside_a_gaussian(frame):
     assert analyses.generate(answer.model, 7).drawn.shape == (7, 2)
 
 
-def test_dates_and_missing_columns_are_refused_as_targets(mixed):
+def test_dates_and_missing_columns_are_refused_as_targets(animals):
     for target, message in (("day", "holds dates"), ("weight", "no column 'weight'"), (None, "name the column")):
         with pytest.raises(InputError, match=message):
-            analyses.train("mlp", mixed, target=target)
+            analyses.train("mlp", animals, target=target)

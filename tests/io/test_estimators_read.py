@@ -20,7 +20,7 @@ def numbers():
 
 
 @pytest.fixture
-def expected(numbers):
+def model_of_frame(numbers):
     return PCA(2).fit(pl.DataFrame(numbers, schema=NAMES))
 
 
@@ -37,22 +37,22 @@ def same(model, other):
     return np.array_equal(model.components_, other.components_) and list(model.feature_names_in_) == NAMES
 
 
-def test_a_path_is_read_as_the_commands_read_it(tmp_path, numbers, expected):
+def test_a_path_is_read_as_the_commands_read_it(tmp_path, numbers, model_of_frame):
     german = write(tmp_path / "g.csv", numbers, ";", ",")
     packed = tmp_path / "p.csv.gz"
     packed.write_bytes(gzip.compress(write(tmp_path / "p.tsv", numbers, "\t").read_bytes()))
     pl.DataFrame(numbers, schema=NAMES).write_ndjson(tmp_path / "x.jsonl")
     for path in (german, packed, tmp_path / "x.jsonl", f"file://{german}"):
         model = PCA(2).fit(path)
-        assert same(model, expected), path
-        np.testing.assert_array_equal(model.transform(str(path)), expected.transform(numbers))
+        assert same(model, model_of_frame), path
+        np.testing.assert_array_equal(model.transform(str(path)), model_of_frame.transform(numbers))
 
 
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-def test_columns_are_chosen_by_name_and_found_again_in_any_order(tmp_path, numbers, expected):
+def test_columns_are_chosen_by_name_and_found_again_in_any_order(tmp_path, numbers, model_of_frame):
     path = write(tmp_path / "t.csv", numbers, town=["Bonn", "Kiel"])
     with pytest.warns(UserWarning, match='"town" set aside: not numbers'):
-        assert same(PCA(2).fit(path), expected)
+        assert same(PCA(2).fit(path), model_of_frame)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         chosen = PCA(2).fit(path, columns=["c", "a"])
@@ -72,12 +72,12 @@ def test_columns_are_chosen_by_name_and_found_again_in_any_order(tmp_path, numbe
         PCA(1).fit(numbers, columns=["a"])
 
 
-def test_lazy_tables_are_computed_once_into_a_temporary_file(tmp_path, numbers, expected):
+def test_lazy_tables_are_computed_once_into_a_temporary_file(tmp_path, numbers, model_of_frame):
     dataset = pytest.importorskip("pyarrow.dataset")
     frame = pl.DataFrame(numbers, schema=NAMES)
-    assert same(PCA(2).fit(frame.lazy().filter(pl.col("a") < 100)), expected)
+    assert same(PCA(2).fit(frame.lazy().filter(pl.col("a") < 100)), model_of_frame)
     frame.write_parquet(tmp_path / "x.parquet")
-    assert same(PCA(2).fit(dataset.dataset(tmp_path / "x.parquet")), expected)
+    assert same(PCA(2).fit(dataset.dataset(tmp_path / "x.parquet")), model_of_frame)
     with pytest.raises(InputError, match="the LazyFrame cannot be computed"):
         PCA(2).fit(frame.lazy().select("nothing"))
 
@@ -142,7 +142,7 @@ def test_early_stopping_of_a_closed_form_says_that_it_does_nothing(numbers):
         PCA(1).set_callbacks(twofold.EarlyStopping(numbers)).fit(numbers)
 
 
-def test_a_client_of_ones_own_is_used_within_its_block(numbers, expected, client_of):
+def test_a_client_of_ones_own_is_used_within_its_block(numbers, model_of_frame, client_of):
     da = pytest.importorskip("dask.array")
     from twofold.core.engine.dask import active_client
 
@@ -151,6 +151,6 @@ def test_a_client_of_ones_own_is_used_within_its_block(numbers, expected, client
         assert active_client() is client
         model = PCA(2).fit(da.from_array(numbers, chunks=(20, 3)))
     assert active_client() is not client
-    np.testing.assert_array_equal(model.components_, expected.components_)
+    np.testing.assert_array_equal(model.components_, model_of_frame.components_)
     with pytest.raises(InputError, match="client=int is no client of dask"):
         twofold.config(client=3)

@@ -44,7 +44,7 @@ def test_log_determinants_are_those_of_autograd(flow):
     x = torch.from_numpy(flow.sample(5, random_state=0).astype(np.float64))
     _, log_det = module(x)
     for row, found in zip(x, log_det, strict=True):
-        jacobian = torch.autograd.functional.jacobian(lambda one: module(one[None])[0][0], row)
+        jacobian = torch.autograd.functional.jacobian(lambda x: module(x[None])[0][0], row)
         torch.testing.assert_close(torch.linalg.slogdet(jacobian)[1], found, atol=1e-8, rtol=1e-8)
 
 

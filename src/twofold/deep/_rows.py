@@ -173,7 +173,7 @@ class NetworkRows:
 
 
 class Buffers:
-    """Memory for windows of about equal size, used again: freed and asked for anew, it would lie between small things
+    """Memory for windows of about equal size, used again: freed and allocated again, it would lie between small things
     that stay, and the process would grow."""
 
     def __init__(self) -> None:
@@ -299,7 +299,7 @@ class OpenedRows(Blocks):
 
 
 def open_rows(X: Any) -> Any:
-    """What holds images in a form that models of rows do not know, as rows; all else as it is."""
+    """Turn what holds images in a form that models of rows do not know into rows; leave all else as it is."""
     if isinstance(X, DataLoader):
         return read_loader(X)
     if is_path(X) and Path(X).suffix.lower() == ".npy" and Path(X).is_file():

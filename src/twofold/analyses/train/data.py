@@ -43,7 +43,7 @@ class Data:
         return self.y is None or self.y.dtype.kind not in "f"
 
     def find_encoding(self, rows: np.ndarray) -> Encoding | None:
-        """How columns of several kinds become numbers, as these rows have them; None where all are numbers."""
+        """Find how columns of several kinds become numbers, as these rows have them; None where all are numbers."""
         return None if self.plain or self.columns is None else find_encoding(self.X[rows], self.columns)
 
     def encode(self, encoding: Encoding | None, rows: np.ndarray) -> np.ndarray:

@@ -169,18 +169,18 @@ def as_blocks(X: Table, columns: Sequence[str] | None = None) -> Blocks:
     if isinstance(X, Blocks):
         return X
     if is_path(X):
-        X = fetch_address(X)
-        ending = Path(X).suffix.lower()
+        path: PathLike = fetch_address(X)
+        ending = Path(path).suffix.lower()
         if ending == ".csr":
-            return Blocks(CsrSource(X))
-        files = find_table_files(X)
+            return Blocks(CsrSource(path))
+        files = find_table_files(path)
         if files is not None:
-            return select_columns(FilesSource(files), columns, X)
+            return select_columns(FilesSource(files), columns, path)
         if ending == ".npy":
-            return select_columns(NpySource(X), columns, X)
-        if ending in (".parquet", ".pq") or Path(X).is_dir():
-            return Blocks(ParquetSource(X, columns))
-        return importlib.import_module("twofold.io.tables.stream").open_table(X, columns)  # io is above core
+            return select_columns(NpySource(path), columns, path)
+        if ending in (".parquet", ".pq") or Path(path).is_dir():
+            return Blocks(ParquetSource(path, columns))
+        return importlib.import_module("twofold.io.tables.stream").open_table(path, columns)  # io is above core
     if is_lazy_table(X):
         return Blocks(write_down(X))
     if is_dask(X):

@@ -95,7 +95,7 @@ def read_pieces(path: str) -> Iterator[Piece]:
 
 
 def find_record_end(data: bytes) -> int:
-    """Where the last whole record ends: at a newline with an even number of quotation marks before it."""
+    """Find where the last whole record ends: at a newline with an even number of quotation marks before it."""
     end, marks = len(data), data.count(b'"')
     while (newline := data.rfind(b"\n", 0, end)) >= 0:
         marks -= data.count(b'"', newline, end)
@@ -105,19 +105,19 @@ def find_record_end(data: bytes) -> int:
     return 0
 
 
-def pick_numbers(found: Table, first: Table, piece: Piece) -> np.ndarray:
+def pick_numbers(table: Table, first: Table, piece: Piece) -> np.ndarray:
     """The numbers of a piece in the columns of the first one."""
     assert piece.lines is not None
     where = f"{piece.name}, line {piece.lines[0]} to {piece.lines[-1]}"
     for name in first.columns:
-        if name not in found.columns:
+        if name not in table.columns:
             raise InputError(f'{where}: column "{name}" holds no numbers there. Use ⟨drop={name}⟩, or mend the cells.')
-        if found.forms.get(name) != first.forms.get(name):
+        if table.forms.get(name) != first.forms.get(name):
             raise InputError(
                 f'{where}: the numbers of column "{name}" are written in another way than above. Write them in one way.'
             )
-    X = np.asarray(found.numbers, dtype=np.float64)
-    return np.ascontiguousarray(X[:, [found.columns.index(name) for name in first.columns]])
+    X = np.asarray(table.numbers, dtype=np.float64)
+    return np.ascontiguousarray(X[:, [table.columns.index(name) for name in first.columns]])
 
 
 def open_table(path: PathLike, columns: Sequence[str] | None) -> Blocks:
