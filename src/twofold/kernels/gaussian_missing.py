@@ -9,7 +9,6 @@ With m cells seen and h holes in a pattern, S = LLᵀ and W = L⁻¹:
 """
 
 import numpy as np
-import scipy.linalg as sla
 from numba import njit
 
 Array = np.ndarray
@@ -103,7 +102,7 @@ def whiten(x: Array, mask: Array, order: Array, starts: Array, mean: Array, S: A
     if not few.any():
         return np.empty((0, 0)), np.empty((0, 0)), 0.0
     L = np.linalg.cholesky(S)
-    WT = np.ascontiguousarray(sla.solve_triangular(L, np.eye(len(S)), lower=True, check_finite=False).T)
+    WT = np.ascontiguousarray(np.linalg.inv(L).T)
     there = np.empty(x.shape, bool)
     there[order] = np.repeat(mask, np.diff(starts), axis=0)
     return np.where(there, x - mean, 0.0) @ WT, WT, 2 * float(np.log(np.diag(L)).sum())
