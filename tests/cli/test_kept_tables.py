@@ -78,3 +78,35 @@ def test_roles_can_be_said_on_the_command_line(ask, twofold, birds):
     for verb in ("cluster", "reduce", "complete", "apply"):
         text = " ".join(twofold(verb, "--help").stdout.split())
         assert all(option in text for option in ("--id", "--category", "--number")), verb
+
+
+def test_a_workbook_is_completed_from_its_first_sheet_with_rows(twofold, birds):
+    xlsxwriter = pytest.importorskip("xlsxwriter")
+    holes = birds.drop("Tag").with_columns(pl.when(pl.arange(N) % 9 > 0).then("Gewicht").alias("Gewicht"))
+    with xlsxwriter.Workbook("birds.xlsx") as book:
+        book.add_worksheet("notes").write(0, 0, "see the other sheet")
+        holes.write_excel(book, "birds")
+    result = twofold("complete", "birds.xlsx", "-o", "full.csv")
+    assert result.exit_code == 0 and 'first sheet with rows, "birds"' in result.stderr, result.stderr
+    full = pl.read_csv("full.csv")
+    assert full.columns == holes.columns and full["Gewicht"].null_count() == 0
+    assert twofold("complete", "birds.xlsx::birds").exit_code == 0
+
+
+def test_new_rows_are_filled_where_a_word_stands_for_missing(twofold, birds):
+    words = pl.Series(np.where(np.arange(N) % 10 == 0, "unbekannt", birds["Art"].to_numpy()))
+    birds.with_columns(words.alias("Art")).write_csv("w.csv", separator=";", decimal_comma=True)
+    assert twofold("complete", "w.csv", "--save", "m.twofold", "-o", "full.csv").exit_code == 0
+    result = twofold("apply", "m.twofold", "w.csv", "-o", "again.csv")
+    assert result.exit_code == 0 and "set aside: not numbers" not in result.stderr, result.stderr
+    assert Path("again.csv").read_text() == Path("full.csv").read_text()
+    assert "unbekannt" not in Path("again.csv").read_text()
+
+
+def test_guesses_for_new_rows_have_the_decimals_of_their_column(twofold, birds):
+    holes = birds.with_columns(pl.when(pl.arange(N) % 9 > 0).then("Gewicht").alias("Gewicht"))
+    holes.write_csv("h.csv", separator=";", decimal_comma=True)
+    assert twofold("complete", "h.csv", "--save", "m.twofold").exit_code == 0
+    assert twofold("apply", "m.twofold", "h.csv", "-o", "again.csv").exit_code == 0
+    cells = [line.split(";")[1] for line in Path("again.csv").read_text().splitlines()[1:]]
+    assert all(len(cell.partition(",")[2]) == 1 for cell in cells)

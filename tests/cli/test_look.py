@@ -142,3 +142,22 @@ def test_a_table_with_one_row_a_user_is_for_other_verbs(twofold, folder):
     for file in ("whole.csv", "parts.csv"):
         result = twofold("recommend", file)
         assert result.exit_code == 2 and "twofold cluster, reduce or complete" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "said", "unsaid"),
+    [
+        ("a,b\n1,x\n", 0, "1 row, 2 columns", "twofold reduce"),
+        ("a,b\n" + ",\n" * 9, 2, "every cell is blank", "only"),
+        ("r\n" + "".join(f"the bird number {i} came near\n" for i in range(9)), 2, "for the verb topics", "blank"),
+        ("a,b\n" + 'z,"one\ncell"\n' * 5 + 'y,"one\ncell"\n', 0, "one cell", "one cell, ..."),
+        ("n,v\n" + "".join(f"{2**60 + i},{i % 7}\n" for i in range(50)), 0, "identifier", "e+18"),
+        ("v,w\n" + "".join(f"{i % 5 + 0.5},{i % 3}\n" for i in range(60)), 0, "60 rows", "copies"),
+        ("x,raucher\n" + "".join(f"{i % 7},{'JN'[i % 2]}\n" for i in range(50)), 0, "yes or no", "category"),
+    ],
+)
+def test_odd_tables_are_told_as_they_are(twofold, folder, text, code, said, unsaid):
+    Path("t.csv").write_text(text)
+    result = twofold("t.csv")
+    assert result.exit_code == code and said in result.stdout + result.stderr
+    assert unsaid not in result.stdout + result.stderr

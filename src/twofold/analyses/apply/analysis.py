@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 WHATS = ("codes", "labels", "filled", "scores")
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".npz")
 WORD_MODELS = ("SkipGram", "GloVe", "PMIEmbedding", "WordVectors")
+MAX_DECIMALS, MAX_DIGITS = 6, 12  # of known cells that guesses follow, and of guesses beside others
 SHOWN = 8  # columns in the printed table
 
 
@@ -216,6 +217,7 @@ def read_rows(model: Any, table: Table) -> Given:
     kept = keep_columns(table)
     truth = kept[target] if target in kept.columns else None
     if is_coded(model):
+        table.notes[:] = [note for note in table.notes if note not in table.aside]
         X = read_codes(model, names, table)
     elif names and names != table.columns:
         check_columns(model, names, table)
@@ -345,9 +347,18 @@ def join_results(model: Any, given: Given, computed: str, columns: dict[str, np.
     filled = []
     for name, values in columns.items():
         found, old = known.get(name, TableColumn(name, "number")), given.kept[name]
+        if old.dtype.is_float() and not found.levels:
+            values = round_like(values, old)
         new = decode(found if is_coded(model) else replace(found, levels=()), values, old.dtype)
         filled.append(old.fill_null(new) if old.null_count() else old)
     return given.kept.with_columns(filled)
+
+
+def round_like(values: np.ndarray, known: pl.Series) -> np.ndarray:
+    """Numbers with as many decimals as the known ones of their column, if these are few."""
+    cells = known.drop_nulls().drop_nans().to_numpy()
+    decimals = (d for d in range(MAX_DECIMALS) if len(cells) and (np.round(cells, d) == cells).all())
+    return np.round(values, next(decimals, MAX_DIGITS))
 
 
 # --- what the model says ------------------------------------------------------------------------------------

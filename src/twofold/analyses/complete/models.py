@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import twofold
+from twofold.analyses.common.answer import count
 from twofold.analyses.common.tables import spread
 from twofold.analyses.complete.cells import Cells
 from twofold.core.checks import InputError
@@ -67,7 +68,8 @@ def those_to_try(
     means = column_means(streams, mixed)
     sizes = [k for k in SIZES if k < min(n - 1, d)]
     if not sizes or n < MIN_ROWS:
-        notes.append(f"the table is too small ({n} rows, {d} columns that vary) for more than {means.label}")
+        size = f"{count(n, 'row')}, {count(d, 'column')} with different values"
+        notes.append(f"the table is too small ({size}) for more than {means.label}")
         return [means]
     out = [means]
     settings: dict[str, Any] = {"tol": MIXED_TOL if mixed else 1e-6, "random_state": seed}

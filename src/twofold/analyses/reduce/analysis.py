@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RULES = ("knee", "mle", "gavish-donoho", "parallel")
+MIN_SHARE = 1e-12  # of the variance; less is none
 WIDE, STREAMED_WIDE = 2000, 200  # columns in memory and in a file, beyond which a whole spectrum takes minutes
 SAMPLE = 20_000  # rows that are enough for the held-out figure
 MAX_DESCRIBED = 3  # components told in words
@@ -372,7 +373,7 @@ def fit_complete(X: Any, k: Any, scale: bool, seed: int, notes: list[str]) -> tu
     model = new(twofold.PCA, k or "knee", scale, seed).fit(X)
     whole = model if wide else new(twofold.PCA, None, scale, seed).fit(X)
     ratios = whole.explained_variance_ratio_
-    if k is None and model.n_components_ == 1 < most:
+    if k is None and model.n_components_ == 1 < most and ratios[1] > MIN_SHARE:
         model = new(twofold.PCA, 2, scale, seed).fit(X)
     notes += why(k, model.n_components_, ratios, ratios)
     return model, ratios

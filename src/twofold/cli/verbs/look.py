@@ -18,6 +18,7 @@ from twofold.core.printable import plain
 
 MAX_LEVELS_SHOWN = 4
 MAX_COLUMNS_SHOWN = 40
+MIN_ROWS = 2  # of a table in which rows are compared
 KINDS = {
     "number": "number",
     "whole": "whole number",
@@ -149,6 +150,7 @@ def describe_content(file: str, kind: str) -> str:
 def describe_table(inputs: list[str], commands: list[tuple[str, str]], quoted: str) -> dict[str, Any]:
     """Say what the columns are, how many cells are blank, and which verbs fit."""
     from twofold.io.tables.read import read_table
+    from twofold.io.tables.roles import CODED
     from twofold.io.tables.table import say_roles
 
     table = read_table(inputs)
@@ -159,7 +161,9 @@ def describe_table(inputs: list[str], commands: list[tuple[str, str]], quoted: s
         blanks = sum(table.frame[column.name].null_count() for column in table.schema if column.role != "constant")
         what = f"{count(table.frame.height, 'row')}, {count(table.frame.width, 'column')}, "
         what += count(blanks, "blank cell") if blanks else "no blank cell"
-    own = [(f"twofold cluster {quoted}", ABOUT["cluster"]), (f"twofold reduce {quoted}", ABOUT["reduce"])]
+    rows = len(table.frame) if table.frame is not None else MIN_ROWS
+    fits = ("cluster", "reduce") if rows >= MIN_ROWS and any(c.role in CODED for c in table.schema) else ()
+    own = [(f"twofold {verb} {quoted}", ABOUT[verb]) for verb in fits]
     if blanks:
         own.append((f"twofold complete {quoted} -o filled.csv", ABOUT["complete"]))
     texts = [column.name for column in table.schema if column.role == "text"]
@@ -182,6 +186,7 @@ def describe_column(column: Any, cells: pl.Series) -> dict[str, Any]:
         low, high = (f"{end:.6g}" if isinstance(end, float) else str(end) for end in (known.min(), known.max()))
         values = low if low == high else f"{low} to {high}"
     else:
-        values = f"{str(known[0])[:40]}, ..." if len(known) > 1 else str(known[0])[:40]
+        first = " ".join(str(known[0]).split())[:40]
+        values = first if column.role == "constant" else f"{first}, ..."
     share = f"{blanks:,} ({blanks / len(cells):.0%})" if blanks else ""
     return {"column": column.name, "role": column.role, "blanks": share, "values": values}

@@ -22,11 +22,11 @@ from twofold.io.tables import arrays
 from twofold.io.tables.columns import CLOCK_FORMATS, DATE_FORMATS, PLAIN, Written, parse_numbers
 from twofold.io.tables.csv_cells import Text, content, edit_cells, open_text, records
 from twofold.io.tables.delimited import read_delimited
-from twofold.io.tables.read import ELSEWHERE, SQLITE, find_files, kind, read_one, stream_files
+from twofold.io.tables.read import ELSEWHERE, EXCEL, SQLITE, find_files, kind, read_one, stream_files
 from twofold.io.tables.roles import Column, decode
 from twofold.io.tables.table import Piece, Table, assemble, blanks_of, stack, unique_names
 
-OTHERS = (*SQLITE, *ELSEWHERE, *arrays.ENDINGS, ".parquet", ".pq", ".jsonl", ".ndjson")
+OTHERS = (*SQLITE, *ELSEWHERE, *EXCEL, *arrays.ENDINGS, ".parquet", ".pq", ".jsonl", ".ndjson")
 SD_SUFFIX, P_SUFFIX = "_sd", "_p"  # of names of columns of standard deviations, and of probabilities
 
 

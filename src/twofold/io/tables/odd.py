@@ -16,6 +16,7 @@ MIN_ROWS = 10
 DIGITS = 9  # of standardized values that agree where two columns say the same
 MIN_SHARE, MIN_DOMINANT = 0.75, 4  # of the columns that hold one kind
 MAX_NAMED = 4
+MAX_CHANCE_COPIES = 10  # times the copies that chance alone makes; so many say nothing
 
 
 def say_odd(schema: Sequence[Column], frame: pl.DataFrame) -> list[str]:
@@ -30,12 +31,20 @@ def say_copied_rows(used: Sequence[Column], frame: pl.DataFrame) -> list[str]:
     """Say how many rows are copies of others, where measurements make that unlikely by chance."""
     if len(used) < 2 or all(column.role != "number" for column in used):
         return []
-    head = frame.select([column.name for column in used]).head(MAX_ROWS)
+    head = frame.select([column.name for column in used]).head(MAX_ROWS).drop_nulls()
     copies = head.height - head.n_unique()
-    if not copies:
+    if copies <= MAX_CHANCE_COPIES * count_chance_copies(head):
         return []
     rows = "1 row is a copy of another one" if copies == 1 else f"{copies:,} rows are copies of others"
     return [f"{rows}{f' among the first {MAX_ROWS:,}' if frame.height > MAX_ROWS else ''}"]
+
+
+def count_chance_copies(frame: pl.DataFrame) -> float:
+    """Pairs of rows that would agree in all columns if these had nothing to do with each other."""
+    n = frame.height
+    times = [column.value_counts(name="_n")["_n"].to_numpy().astype(float) for column in frame.iter_columns()]
+    pairs = max(n * (n - 1) / 2, 1.0)
+    return pairs * float(np.prod([(one * (one - 1)).sum() / 2 / pairs for one in times]))
 
 
 def say_copied_columns(used: Sequence[Column], frame: pl.DataFrame) -> list[str]:

@@ -282,8 +282,11 @@ def read_excel(path: str, sheet: str) -> Piece:
             raise InputError(
                 f'{path} has no sheet "{sheet}". Name one as {path}::SHEET, of: {", ".join(book.sheet_names)}.'
             )
-        name = sheet or book.sheet_names[0]
-        frame = book.load_sheet(name, header_row=None, dtypes="string").to_polars()
+        for name in [sheet] if sheet else [*book.sheet_names, book.sheet_names[0]]:
+            frame = book.load_sheet(name, header_row=None, dtypes="string").to_polars()
+            full = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series().to_numpy()
+            if full.sum() > 1:
+                break
     except InputError:
         raise
     except (fastexcel.FastExcelError, *DAMAGED) as error:
@@ -291,9 +294,9 @@ def read_excel(path: str, sheet: str) -> Piece:
         raise InputError(f"{path} is not a readable workbook ({reason}). Save it again.") from None
     notes = []
     if not sheet and len(book.sheet_names) > 1:
-        others = ", ".join(book.sheet_names[1:4])
-        notes.append(f'{path}: read its first sheet, "{name}"; {path}::SHEET names another ({others})')
-    full = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series().to_numpy()
+        others = ", ".join([other for other in book.sheet_names if other != name][:3])
+        first = "first sheet" if name == book.sheet_names[0] else "first sheet with rows"
+        notes.append(f'{path}: read its {first}, "{name}"; {path}::SHEET names another ({others})')
     if not full.any():
         raise InputError(f'{path}: sheet "{name}" is empty. Give a table with at least two rows of numbers.')
     lines = np.flatnonzero(full) + 1

@@ -38,9 +38,9 @@ MIN_CODE_DIGITS = 3
 MICROSECONDS_PER_DAY = 86_400_000_000
 MIN_FLAG_ROWS = 6  # from which two numbers are more than the only ones of a short column
 MAX_LEVELS = 256  # of a category
-LOW = ("no", "false", "f", "n", "off", "nein", "non", "absent", "0")
+LOW = ("no", "false", "f", "n", "off", "nein", "non", "absent", "falsch", "faux", "0")
 FLAGS = ({"no", "yes"}, {"n", "y"}, {"f", "t"}, {"false", "true"}, {"off", "on"}, {"nein", "ja"}, {"non", "oui"})
-FLAGS += ({"absent", "present"},)  # type: ignore[assignment]
+FLAGS += ({"absent", "present"}, {"n", "j"}, {"no", "si"}, {"no", "sí"}, {"falsch", "wahr"}, {"faux", "vrai"})  # type: ignore[assignment]
 SCALES = (
     ("very low", "low", "medium", "high", "very high"),
     ("very low", "low", "moderate", "high", "very high"),
@@ -67,6 +67,7 @@ SCALES = (
     ("nie", "selten", "manchmal", "oft", "immer"),
 )
 MIN_SCALE_LEVELS = 3
+EXACT = 2**53  # up to which every whole number is a float
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,8 @@ class Column:
 def of_numbers(name: str, values: np.ndarray, position: int, fitted: bool = False) -> Column:
     """The role of a column of numbers, NaN where a cell is blank; with `fitted` it is no identifier."""
     low, high = np.fmin.reduce(values), np.fmax.reduce(values)
+    if not fitted and min(abs(low), abs(high)) >= EXACT and is_whole(values[:LOOKED_AT]):
+        return Column(name, "id")  # no measurement has so many digits, and no model could tell them apart
     if not high > low:
         return Column(name, "constant")
     head = values[:LOOKED_AT]

@@ -197,6 +197,7 @@ def assemble(
     for name, column in fitted.items():
         if read[name].column is not None:
             read[name].column = column
+            read[name].series = leave_out_missing_words(read[name].series, column)
     forms = {name: one.form for name, one in read.items() if one.form != PLAIN and one.column is not None}
     notes += say_forms(forms)
     schema = [one.column for one in read.values() if one.column is not None]
@@ -207,7 +208,7 @@ def assemble(
     found = {column.name: read[column.name].values for column in schema if column.role in NUMERIC}
     numbers = {name: values for name, values in found.items() if values is not None}
     if not any(column.role in CODED for column in schema) and not numbers:
-        raise InputError(f"{source} has no column of numbers, only {quote_names(columns or frame.columns)}.")
+        raise InputError(explain_unusable(source, columns or frame.columns, read))
     others = [column.name for column in schema if column.name not in numbers and column.name != names]
     typed = flat(pl.DataFrame([one.series for one in read.values()]))
     notes += say_roles(schema, names)
@@ -218,6 +219,16 @@ def assemble(
     table = Table(matrix, list(numbers), ids, typed.select(others), notes, source, forms, schema, typed, aside)
     table.dialect = find_dialect(pieces[0], read)
     return table
+
+
+def explain_unusable(source: str, names: Sequence[str], read: Mapping[str, Read]) -> str:
+    """Say why no column of a table can be fitted."""
+    if all(read[name].series.null_count() == len(read[name].series) for name in names):
+        return f"{source} has no column of numbers: every cell is blank. Give a table with values."
+    found = [read[name].column for name in names]
+    texts = any(column is not None and column.role == "text" for column in found)
+    hint = " Texts are for the verb topics." if texts else ""
+    return f"{source} has no column of numbers, only {quote_names(names)}.{hint}"
 
 
 def find_dialect(piece: Piece, read: Mapping[str, Read]) -> Dialect:
@@ -310,6 +321,14 @@ def read_columns(
                 )
     notes += say_missing_words(frame, out, blanks)
     return out
+
+
+def leave_out_missing_words(cells: pl.Series, column: Column) -> pl.Series:
+    """The cells of a fitted category, words for missing values as blanks unless the fit had them as levels."""
+    if cells.dtype != pl.String or not column.levels:
+        return cells
+    words = cells.str.strip_chars().str.to_lowercase().is_in(list(MISSING_WORDS)) & ~cells.is_in(list(column.levels))
+    return cells.set(words.fill_null(False), None) if words.any() else cells
 
 
 def is_mixed_category(column: pl.Series, values: np.ndarray, blanks: frozenset[str]) -> bool:
