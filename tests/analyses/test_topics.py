@@ -142,3 +142,9 @@ def test_titles_have_phrases_and_every_topic_has_its_bar(texts):
     assert any("hong kong" in answer.name_topic(c, 8) for c in range(answer.k))
     written = [text.get_text() for ax in answer.plot().axes for text in ax.texts]
     assert all(any(text.startswith(f"{c + 1}  ") for text in written) for c in range(answer.k))
+
+
+def test_a_column_of_plain_dates_is_found_by_how_it_is_written(texts):
+    days = pl.date_range(pl.date(2020, 1, 1), pl.date(2022, 12, 31), "12d", eager=True)[: len(texts)].cast(pl.String)
+    answer = analyses.topics(pl.DataFrame({"when": days, "said": texts}), 3, method="nmf")
+    assert answer.over_time is not None and len(answer.over_time[0]) > 10

@@ -13,6 +13,7 @@ from twofold.core.spelling import spell_parameters
 from twofold.io.tables.columns import BLANKS, DATE_FORMATS, cells
 from twofold.io.tables.table import Piece, place
 
+_PLAIN_DATE = r"^\d{4}-[01]\d-[0-3]\d"
 _CALLED = re.compile(
     r"(?i)(.*[_\s.-])?(date|datetime|time|timestamp|year|month|day|created|published|posted)([_\s.-].*)?"
 )
@@ -21,9 +22,10 @@ MAX_PERIODS = 40
 
 
 def guess_dates(frame: pl.DataFrame, notes: list[str]) -> tuple[str, np.ndarray | None]:
-    """The first column of dates: typed as such, or called so and written so."""
+    """The first column of dates: typed as such, called so and written so, or written as 2024-03-31 throughout."""
     for column in frame.iter_columns():
-        if not (column.dtype.is_temporal() or _CALLED.fullmatch(column.name.strip())):
+        plain = column.dtype == pl.String and bool(cells(column, BLANKS).drop_nulls().str.contains(_PLAIN_DATE).all())
+        if not (plain or column.dtype.is_temporal() or _CALLED.fullmatch(column.name.strip())):
             continue
         days, how = to_days(column)
         known = ~np.isnat(days)

@@ -121,9 +121,9 @@ class Topics(AboutDocuments):
         own, plain, n = self.figures, self.baseline, self.figures["documents"]
         return [
             f"held out: {count(n, 'document')} not fitted; the words of a topic belong together there: NPMI "
-            f"{own['coherence']:.2f}, words of documents dealt at random {plain['coherence']:.2f}",
-            f"held out: half of the words of each, given the other half: perplexity {own['perplexity']:,.0f}, by word "
-            f"frequencies alone {plain['perplexity']:,.0f}",
+            f"{own['coherence']:.2f}, words of documents dealt at random {plain['coherence']:.2f}; half of the words "
+            f"of each, given the other half: perplexity {own['perplexity']:,.0f}, by word frequencies alone "
+            f"{plain['perplexity']:,.0f}"
         ]
 
     def facts(self) -> dict[str, Any]:

@@ -104,7 +104,7 @@ def choose_stemmer(languages: dict[str, float], notes: list[str]) -> str:
     """The stemmer of the language of the text."""
     if len(languages) != 1:
         what = "several languages" if languages else "a language that is not known"
-        raise InputError(f"⟨stem⟩: the text is in {what}, and stems are of one. ⟨language⟩ takes the documents in it.")
+        raise InputError(f"⟨stem⟩: the text is in {what}, and stems are of one. ⟨language⟩ takes the documents in one.")
     code = next(iter(languages))
     name = name_stemmer(code)
     if name is None:
