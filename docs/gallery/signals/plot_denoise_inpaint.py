@@ -2,9 +2,9 @@
 A photograph denoised and inpainted
 ===================================
 
-A picture looks alike in many places: the tiles of a roof, the petals of a flower. Small patches of it are made of few
-strokes out of an alphabet, noise is not, and a patch with holes still shows which strokes it is made of. The alphabet is
-learned from the damaged picture itself.
+A picture repeats itself: the tiles of a roof, the petals of a flower. Similar patches differ in few directions, noise
+in all. Small patches are also made of few strokes out of an alphabet, and a patch with holes still shows which. Directions
+and alphabet are learned from the damaged picture itself.
 """
 
 import numpy as np
@@ -20,12 +20,12 @@ photo = datasets.photographs().flower[88:280, 170:426]
 rng = np.random.default_rng(0)
 
 # %%
-# **Noise**, of a tenth of the range. Every patch of 8 x 8 pixels, and they overlap, is said with as few atoms as leave no
-# more than noise would be; then each pixel is the mean of all patches that hold it.
+# **Noise**, of a tenth of the range. Groups of similar patches of 7 x 7 pixels, and they overlap, are shrunk in their
+# principal directions, in two passes; then each pixel is the mean of all that is said of it.
 
 noisy = photo + rng.normal(0, 25, photo.shape)
 noisy = np.clip(np.rint(noisy), 0, 255).astype(np.uint8)
-clean = denoise_image(noisy, sigma=25, random_state=0)
+clean = denoise_image(noisy, sigma=25)
 cleaning = comparison_figure(
     [
         ("photograph", photo),
