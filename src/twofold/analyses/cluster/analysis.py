@@ -112,11 +112,10 @@ def cluster(
     used, k = settle(used, n_clusters, choice, matrix, notes)
     with doing("fitting"), warnings_as_notes(notes):
         fitted = fit_method(used, Work(Y, sample, plane, choice, k, seed, table), coreset)
-        labels = np.asarray(fitted.model.predict(Y))
+        labels, confidence = label(fitted.model, Y)
     with doing("measuring"):
         known = choice.stability if choice is not None and (used, k) == (choice.method, choice.n_groups) else {}
         figures = measure(fitted, used, sample, labels[drawn], known, seed, notes)
-        confidence = find_confidence(fitted.model, Y)
         traits = describe(table, matrix, labels)
         others = profile.describe_others(table, matrix.fitted, labels, int(labels.max()) + 1)
     return Clustering(
@@ -281,11 +280,13 @@ def explain_number(choice: Choice, size: int) -> str:
 # --- what is told -------------------------------------------------------------------------------------------
 
 
-def find_confidence(model: Any, Y: Any) -> np.ndarray:
-    """The probability of the own cluster, or the distance to the center or to the nearest labeled row."""
+def label(model: Any, Y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Find the cluster of each row and its probability, or its distance to the center or to the nearest labeled row."""
     if hasattr(model, "predict_proba"):
-        return np.asarray(model.predict_proba(Y)).max(axis=1)
-    return np.asarray(model.transform(Y)).min(axis=1)
+        share = np.asarray(model.predict_proba(Y))
+        labels = share.argmax(axis=1)
+        return labels, share[np.arange(len(labels)), labels]
+    return np.asarray(model.predict(Y)), np.asarray(model.transform(Y)).min(axis=1)
 
 
 def describe(table: Table, matrix: Matrix, labels: np.ndarray) -> list[profile.Trait]:
