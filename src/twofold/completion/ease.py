@@ -151,7 +151,8 @@ def predict_rows(X: sparse.csr_array, w: Solution) -> np.ndarray:
     every = len(w.heads) == len(w.mean)
     H = X if every else X[:, w.heads]
     mean = w.mean[w.heads]
-    S = np.asarray(H @ w.B)
+    S = H @ w.B
+    S = S.toarray() if sparse.issparse(S) else np.asarray(S)  # weights are sparse in a model for serving
     if mean.any():
         S += mean - mean @ w.B
     if every:
@@ -219,7 +220,7 @@ class EASE(Ranking):
     [0, 2, 3, 4, 5]
     """
 
-    weights_: Annotated[np.ndarray, "m m"]
+    weights_: Annotated[Any, "m m"]  # an array; in a model for serving, sparse
     columns_: Annotated[np.ndarray, "m, >= 0, < d"]
     diagonal_: Annotated[np.ndarray, "m"]
     products_: Annotated[sparse.csr_array, "m d, sparse"]
@@ -299,6 +300,8 @@ class EASE(Ranking):
         return np.asarray, ()
 
     def _predict_cells(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        if not self.seen_.nnz:
+            raise InputError("this EASE was made for serving, without the rows it was fitted to. Give rows to predict.")
         asked, at = np.unique(rows, return_inverse=True)
         order = np.argsort(at, kind="stable")
         step = max(1, CHUNK // self.n_features_in_)
@@ -309,7 +312,7 @@ class EASE(Ranking):
         return out
 
     def make_scorer(self, seen: Any) -> Scorer:
-        return FoldScorer(self, self.seen_, self.weights_.dtype)
+        return FoldScorer(self, self.seen_ if self.seen_.nnz else seen, self.weights_.dtype)
 
     def contributions(self, cols: ArrayLike, values: ArrayLike, target: int) -> np.ndarray:
         """The exact contribution of each cell of a row to the prediction of one column.
@@ -321,7 +324,8 @@ class EASE(Ranking):
         at, x = find_columns(cols, values, target, self.n_features_in_)
         said, place = np.zeros(self.n_features_in_, self.weights_.dtype), np.searchsorted(self.columns_, target)
         if place < len(self.columns_) and self.columns_[place] == target:
-            said[self.columns_] = self.weights_[:, place]
+            column = self.weights_[:, [place]]
+            said[self.columns_] = (column.toarray() if sparse.issparse(column) else column)[:, 0]
         else:
             mean = self.column_means_
             met = self.products_[:, [target]].toarray()[:, 0] - self.mass_ * mean[self.columns_] * mean[target]

@@ -207,8 +207,12 @@ def list_recommender_operations(rec: Recommender) -> list[Operation]:
 
     found = []
     for name, example in examples.items():
-        answer = recommend_together if name == "recommend" else ask(name)
-        found.append(make_operation(Recommender, name, answer, example))
+        one = make_operation(Recommender, name, recommend_together if name == "recommend" else ask(name), example)
+        try:
+            one.answer(rec, [dict(one.fields.model_validate(example))])
+        except InputError:
+            continue  # this recommender cannot, as those made for serving cannot predict ratings of counts
+        found.append(one)
     found[0].merged = "users"
     return found
 

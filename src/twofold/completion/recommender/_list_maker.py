@@ -49,7 +49,8 @@ class ListMaker:
         self.n_known = len(rec.items_)
         self.ids = rec.items_ if self.kept is None else np.append(rec.items_, self.kept["ids"])
         self.hidden = rec.ratings_ if rec.refused_ is None else rec.ratings_ + rec.refused_
-        self.scorer: Scorer = rec.ranking_.make_scorer(rec.ratings_)
+        seen = rec.ratings_ if not sparse.issparse(rec.ratings_) else rec._rank_values(rec.ratings_)
+        self.scorer: Scorer = rec.ranking_.make_scorer(seen)
         if self.kept is not None:
             X, shape = self.hidden, (self.hidden.shape[0], len(self.ids))
             self.hidden = sparse.csr_array((X.data, X.indices, X.indptr), shape=shape)
@@ -163,16 +164,16 @@ class ListMaker:
         for a in range(0, len(at), step):
             some = at[a : a + step]
             x = X[some]
-            S = self._with_new(self._fold(rec.ranking_, rec._rank_values(x), rec._score_unknown))
+            S = self._with_new(self.fold(rec.ranking_, rec._rank_values(x), rec._score_unknown))
             best = rank_scores(S, x if choice.filter_seen else _nothing(len(S)), choice.n, choice.barred)
             lists.items[some], lists.scores[some] = best
             if rated is not None:
-                values = self._fold(rec.model_, x, rec._rate_unknown)
+                values = self.fold(rec.model_, x, rec._rate_unknown)
                 padded = np.hstack([values, np.full((len(x.indptr) - 1, len(self.ids) - self.n_known), rec._middle())])
                 rated[some] = np.take_along_axis(padded, np.maximum(best.items, 0), axis=1)
         return rated
 
-    def _fold(self, model: Any, X: sparse.csr_array, unknown: Any) -> np.ndarray:
+    def fold(self, model: Any, X: sparse.csr_array, unknown: Any) -> np.ndarray:
         """(m,d) what a model says of new rows; rows without any cell get what holds for everyone."""
         if id(model) not in self.codes:
             self.codes[id(model)] = model._both()

@@ -41,6 +41,7 @@ from twofold.completion.recommender._choose import (
 )
 from twofold.completion.recommender._list_maker import ListMaker, as_series
 from twofold.completion.recommender._lists import Scale, measure_cells, value_cells
+from twofold.completion.recommender._serving import make_serving
 from twofold.completion.recommender._update import join_ratings
 from twofold.completion.recommender.explain import compare_items, compare_users, split_prediction
 from twofold.completion.recommender.splits import split_table
@@ -48,10 +49,11 @@ from twofold.completion.scorer import rank_items, rank_row
 from twofold.core.checks import InputError
 from twofold.core.data.blocks import is_dask
 from twofold.core.estimator import Model
+from twofold.core.files import model_file
 from twofold.core.params import Interval, StrOptions
 from twofold.core.seeds import seed_of
 from twofold.core.sklearn_shim import callbacks_of
-from twofold.core.types import Seed
+from twofold.core.types import PathLike, Seed
 from twofold.io.tables.write import write_frames
 
 
@@ -141,6 +143,7 @@ class Recommender(Model):
     cells_: str = AS_GIVEN  # how the model of the lists sees ratings
     content_: Any = MappingProxyType({})
     refused_: Annotated[Any, "n d, sparse, or None"] = None
+    half_: bool = False  # made for serving
     spread_: float = 1.0  # of what ratings deviate from the baseline
     _parameter_constraints: ClassVar[dict] = {
         "model": [None, Completion],
@@ -439,6 +442,22 @@ class Recommender(Model):
             who = np.repeat(rows, there.sum(axis=1))
             items, scores = found.items[there], found.scores[there]
             yield maker.as_frame(items, scores, maker.rate(who, items, scores), users[who])
+
+    def for_serving(self, n_neighbors: int = 100) -> Recommender:
+        """A copy with what lists need: it takes a fraction of the memory, and of the disk when it is saved.
+
+        Of EASE the `n_neighbors` strongest weights of each item stay; predicted ratings come from biases alone, unless
+        one model was given; a file of it has numbers of 16 bits. ``choice_["serving"]`` has the NDCG of such lists and
+        that of the full ones, on a tenth of the cells.
+        """
+        check_is_fitted(self)
+        self._check_in_memory("for_serving")
+        return make_serving(self, n_neighbors)
+
+    def save(self, path: PathLike) -> None:
+        """Write the fitted model to one `.twofold` file; that of :meth:`for_serving` in half precision."""
+        check_is_fitted(self)
+        model_file.save(self, path, half=self.half_)
 
     def similar_items(self, item: Any, n: int = 10) -> pl.DataFrame:
         """The n items most like one: a frame of item and similarity, a cosine that is shrunk where ratings are few."""

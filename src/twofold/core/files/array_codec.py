@@ -2,6 +2,8 @@
 
     {"$array": name}                                        as stored
     {"$array": name, "dtype": "<c16"}                       stored as another dtype of the same bytes
+    {"$array": name, "half": scale, "as": "<f4"}            float16, times the scale
+    {"$array": name, "as": "<i4"}                           uint16
     {"$strings": [bytes, offsets], "shape", "width"}        UTF-8, and where each string starts
 
 Reading takes an array out of the dict of stored ones: a second reference to it finds nothing, so no file can
@@ -27,9 +29,18 @@ _VIEWED = re.compile(r"<c8|<c16|<[mM]8(\[\w{1,9}\])?|\|S[1-9]\d{0,8}|<U[1-9]\d{0
 Arrays = dict[str, np.ndarray]
 
 
-def encode_array(array: np.ndarray, arrays: Arrays, where: str) -> dict[str, Any]:
-    """The node of an array, whose parts are added to `arrays` under names that start with `where`."""
+def encode_array(array: np.ndarray, arrays: Arrays, where: str, half: bool = False) -> dict[str, Any]:
+    """The node of an array, whose parts are added to `arrays` under names that start with `where`.
+
+    With `half`, floats become float16, and whole numbers uint16 where all fit.
+    """
     dtype, plain = array.dtype.newbyteorder("<"), np.asarray(array)
+    if half and dtype.kind == "f" and dtype.itemsize > 2 and array.size and np.isfinite(plain).all():
+        scale = float(np.abs(plain).max()) or 1.0
+        small = (plain / scale).astype(np.float16)
+        return {"$array": _keep(small, arrays, where), "half": scale, "as": "<f4"}
+    if half and dtype.kind == "i" and dtype.itemsize > 2 and array.size and plain.min() >= 0 and plain.max() < 2**16:
+        return {"$array": _keep(plain.astype(np.uint16), arrays, where), "as": dtype.str}
     if isinstance(array, np.ma.MaskedArray):
         raise InputError(f"{where} is a masked array, which a model file cannot hold. Use NaN for its holes.")
     if dtype.str in DTYPES.values():
@@ -64,7 +75,15 @@ def decode_array(node: Any, arrays: Arrays) -> np.ndarray:
             require(fits, f"is damaged: array {name!r} cannot be read as {code}.")
             require(dtype.kind != "U" or not (stored > 0x10FFFF).any(), "is damaged: text beyond Unicode.")
             return stored.view(dtype).reshape(stored.shape[:-1])
-        case {"$array": str(name)} if "dtype" not in node:
+        case {"$array": str(name), "half": float(scale), "as": "<f4"} if math.isfinite(scale):
+            stored = arrays.pop(name)
+            require(stored.dtype == np.float16, f"is damaged: array {name!r} is not in half precision.")
+            return np.multiply(stored, np.float32(scale), dtype=np.float32)
+        case {"$array": str(name), "as": "<i4" | "<i8" as code} if "half" not in node:
+            stored = arrays.pop(name)
+            require(stored.dtype == np.uint16, f"is damaged: array {name!r} cannot be read as {code}.")
+            return stored.astype(code)
+        case {"$array": str(name)} if "dtype" not in node and "as" not in node:
             return arrays.pop(name)
     raise Wrong(f"is damaged: its header has an array that makes no sense: {str(node)[:60]}.")
 

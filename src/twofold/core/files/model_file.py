@@ -39,15 +39,15 @@ LONG = 32  # items, from which a list of one type is an array
 _SCALARS = {np.dtype(code).name for code in DTYPES.values()}
 
 
-def save(model: Any, path: PathLike) -> None:
+def save(model: Any, path: PathLike, *, half: bool = False) -> None:
     """Write a model, fitted or not, to a ``.twofold`` file.
 
     Stored are the class's name, ``get_params(deep=False)`` and the attributes whose names end in ``_``. A
     ``random_state`` that is neither an integer nor None is stored as None. The file appears whole or not at all; what
-    a file cannot hold is an InputError.
+    a file cannot hold is an InputError. With `half`, numbers are stored in 16 bits.
     """
     arrays: Arrays = {}
-    tree = _encode_model(model, Place("", {}, arrays, 0))
+    tree = _encode_model(model, Place("", {}, arrays, 0, half))
     write_file(path, {"kind": "model", "model": tree}, arrays)
 
 
@@ -117,6 +117,7 @@ class Place(NamedTuple):
     records: dict[str, Any]
     arrays: Arrays
     depth: int
+    half: bool = False
 
     def inside(self, key: Any) -> Place:
         return self._replace(where=f"{self.where}.{key}" if self.where else str(key), depth=self.depth + 1)
@@ -146,7 +147,7 @@ def _encode(value: Any, place: Place) -> Any:
     if place.depth > MAX_DEPTH:
         raise InputError(f"{place.where} is nested more than {MAX_DEPTH} deep; a model file cannot hold it.")
     if isinstance(value, np.ndarray):
-        return encode_array(value, place.arrays, place.where)
+        return encode_array(value, place.arrays, place.where, place.half)
     if isinstance(value, np.generic) and not isinstance(value, np.str_):
         if value.dtype.name in _SCALARS:
             return {"$scalar": value.item(), "dtype": value.dtype.name}
