@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from scipy.io import wavfile
-from scipy.stats import norm, rankdata
 
 from twofold.core.checks import InputError
 from twofold.core.spelling import spell_parameters
@@ -167,6 +166,8 @@ def measure_chance(signal: np.ndarray) -> float:
     >>> measure_chance(np.sin(np.arange(99) / 9) + rng.normal(size=99)) < 0.01 < measure_chance(rng.normal(size=99))
     True
     """
+    from scipy.stats import norm, rankdata
+
     n = len(signal)
     ranks = rankdata(signal)
     spread = float(np.square(ranks - ranks.mean()).sum())

@@ -36,7 +36,6 @@ from twofold.core.checks import InputError
 from twofold.core.data.blocks import as_blocks
 from twofold.core.declaration import Flag
 from twofold.core.engine.local import engine_for
-from twofold.core.numerics.moments import column_moments
 from twofold.core.progress import Progress, doing
 from twofold.core.seeds import generator
 from twofold.io.tables.table import Table, quote_names
@@ -185,6 +184,8 @@ def prepare(table: Table, scale: bool | None) -> Matrix:
     tables.check(X, tables.shape_of(X)[0], table, "cluster")
     if scale and sp.issparse(X):
         raise InputError(f"⟨scale⟩: {table.source} is sparse, and its columns are used as they are. Leave it out.")
+    from twofold.core.numerics.moments import column_moments
+
     blocks = as_blocks(X)
     blanks = int(column_moments(engine_for(blocks), blocks).missing)
     s = tables.spread(X) if tables.choose_scale(scale, X, table) else None

@@ -26,7 +26,6 @@ from scipy.special import softmax
 import twofold
 from twofold.analyses.common.sizes import find_size
 from twofold.analyses.common.tables import warnings_as_notes
-from twofold.clusters.mixtures.gaussian_mixture import joint_density
 from twofold.core.seeds import generator
 
 KINDS = ("full", "diag", "tied")  # of covariances
@@ -115,6 +114,8 @@ def number_groups(members: list[list[int]], k: int) -> np.ndarray:
 
 def find_joint(model: Any, rows: np.ndarray) -> np.ndarray:
     """The log-densities of the components at the rows, each with its log-weight."""
+    from twofold.clusters.mixtures.gaussian_mixture import joint_density
+
     return joint_density(rows, model._shape())
 
 

@@ -16,7 +16,6 @@ from twofold.core.config import config
 from twofold.io.documents import Documents, TextFile, TextFiles, find_documents, read_documents
 from twofold.io.text_parts import cut_file
 from twofold.text.documents import Texts
-from twofold.text.vocabulary import rules_of
 
 MAX_HELD_LETTERS = 2**19  # held out, about
 HELD_PARTS = 32  # of a large text
@@ -53,6 +52,8 @@ class HeldOut:
 
 def cut_stretches(lines: Any) -> list[list[str]]:
     """The texts as stretches of STRETCH_WORDS words."""
+    from twofold.text.vocabulary import rules_of
+
     split = rules_of(True).split
     words = (split(text) for text in pieces(lines))
     return [some[i : i + STRETCH_WORDS] for some in words for i in range(0, len(some), STRETCH_WORDS)]

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import ndimage
-from scipy.stats import t as student
 
 from twofold.core.seeds import generator
 
@@ -171,6 +170,8 @@ def summarize(
     means = np.maximum(sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1), 1e-12 * total)
     effective = float(sizes.sum() ** 2 / np.square(sizes).sum())
     deviation = float(np.std(10 * np.log10(means))) * (1 + effective / sites) ** 0.5
+    from scipy.stats import t as student
+
     width = student.ppf((1 + CONFIDENCE) / 2, max(effective - 1, 1))
     return Quality(quality, MIN_SPREAD + float(width * deviation))
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
-from sklearn.base import clone
 
 import twofold
 from twofold.analyses.common.analysis import OneFile, Seed, analysis
@@ -17,13 +16,14 @@ from twofold.analyses.common.answer import Answer, Grid
 from twofold.analyses.common.encoding import Encoding
 from twofold.analyses.common.tables import warnings_as_notes
 from twofold.analyses.train.data import Data, read_data
-from twofold.analyses.train.prediction import Comparison, Score, compare, cut_folds
 from twofold.core.checks import InputError
 from twofold.core.declaration import Flag
 from twofold.core.progress import Progress, doing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from twofold.analyses.train.prediction import Comparison, Score
 
 
 GENERATORS = ("vae", "dlgm", "gan", "vaegan", "pixelcnn", "flow")
@@ -340,6 +340,10 @@ def fit_predicting(model: Any, data: Data, seed: int) -> tuple[np.ndarray, Measu
 
     Images need some that the model has not seen, to show which it mistakes.
     """
+    from sklearn.base import clone
+
+    from twofold.analyses.train.prediction import compare, cut_folds
+
     everything = np.arange(len(data.X))
     folds = cut_folds(data, seed)
     held = folds[0][1] if len(folds) == 1 or data.columns is None else np.zeros(0, np.int64)

@@ -20,7 +20,6 @@ from twofold.core.config import config
 from twofold.core.data.blocks import Blocks, as_blocks
 from twofold.core.data.sources import ColumnsOf
 from twofold.core.data.temporary import TemporaryFolder
-from twofold.core.loop import outside
 from twofold.core.types import PathLike
 from twofold.io.encoding import NOT_TEXT, find_encoding
 from twofold.io.open import open_bytes
@@ -123,6 +122,7 @@ def pick_numbers(table: Table, first: Table, piece: Piece) -> np.ndarray:
 def open_table(path: PathLike, columns: Sequence[str] | None) -> Blocks:
     """A table for a model: blocks of its numbers, with their names. Columns that were not asked for and hold none are
     left out with a warning."""
+    from twofold.core.loop import outside
     from twofold.io.tables.read import read_table
 
     table = read_table(os.fspath(path), columns=columns or ())
