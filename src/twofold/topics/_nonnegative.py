@@ -43,14 +43,14 @@ class TopicModel(NonnegativeModel):
         from twofold.topics.evaluation import perplexity
 
         check_is_fitted(self)
-        return perplexity(self, X)
+        return perplexity(self, self._blocks(X))
 
     def score(self, X: Table, y: Any = None) -> float:
         """Minus the logarithm of :meth:`perplexity`: the mean log-probability of hidden tokens; 0 if there are none."""
         from twofold.topics.evaluation import complete_documents
 
         check_is_fitted(self)
-        logp, tokens = complete_documents(self, X, whole=False)
+        logp, tokens = complete_documents(self, self._blocks(X), whole=False)
         return logp / tokens if tokens else 0.0
 
     def heldout_score(self, X: Table, y: Any = None) -> float:
