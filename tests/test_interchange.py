@@ -112,8 +112,8 @@ def run_onnx(model, path, rows):
     return dict(zip(names, session.run(None, {"X": rows.astype(np.float32)}), strict=True))
 
 
-def assert_close(found, wanted):
-    np.testing.assert_allclose(found, wanted, atol=1e-5 * max(1.0, np.abs(wanted).max()))
+def assert_close(output, wanted):
+    np.testing.assert_allclose(output, wanted, atol=1e-5 * max(1.0, np.abs(wanted).max()))
 
 
 @pytest.mark.parametrize("model", [PCA(5), PCA(5, whiten=True), PPCA(4), FactorAnalysis(3), FisherLDA()], ids=str)
