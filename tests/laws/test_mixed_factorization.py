@@ -12,11 +12,11 @@ from twofold import PCA, Factorization
 from twofold.core.checks import InputError
 from twofold.factors import (
     L1,
+    Categorical,
     Free,
     Huber,
     KSparse,
     Logistic,
-    Multinomial,
     NonNegative,
     OneHot,
     Ordinal,
@@ -29,7 +29,7 @@ from twofold.factors import (
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-KINDS = [Squared(), Ordinal(4), Huber(0.5), Logistic(), Multinomial(3), Squared(), Poisson("log"), Multinomial(4)]
+KINDS = [Squared(), Ordinal(4), Huber(0.5), Logistic(), Categorical(3), Squared(), Poisson("log"), Categorical(4)]
 OWNERS = np.array([0, 1, 1, 1, 2, 3, 4, 4, 4, 5, 6, 7, 7, 7, 7])
 TIGHT = {"tol": 1e-13, "max_iter": 4000, "random_state": 0}
 PAIRS = [
@@ -85,7 +85,7 @@ def cell_losses(X, M):
                 each = -np.log(np.where(x == 1, expit(m[:, 0]), expit(-m[:, 0])))
             case Poisson():
                 each = np.exp(m[:, 0]) - x * m[:, 0] - x + x * np.log(np.maximum(x, 1))
-            case Multinomial():
+            case Categorical():
                 each = logsumexp(m, axis=1) - m[np.arange(len(x)), x.astype(int)]
             case Ordinal():
                 each = -np.log(np.where(x[:, None] > np.arange(3), expit(m), expit(-m))).sum(axis=1)
@@ -231,7 +231,7 @@ def test_two_categories_are_yes_or_no():
     """With z in (−z/2, z/2) the ridge is half as large: ½ 2α ‖z/2‖² · 2 = ½ α ‖z‖²."""
     X, params = yes_or_no(), {"left": Ridge(0.3), "intercept": True, **TIGHT}
     yes = Factorization(2, loss=Logistic(), right=Ridge(0.5), **params).fit(X)
-    two = Factorization(2, loss=Multinomial(2), right=Ridge(1.0), **params).fit(X)
+    two = Factorization(2, loss=Categorical(2), right=Ridge(1.0), **params).fit(X)
     assert two.history_["objective"][-1] == pytest.approx(yes.history_["objective"][-1], rel=1e-6)
     np.testing.assert_allclose(two.components_[:, ::2], -two.components_[:, 1::2], atol=1e-3)
     both = [model.level_probabilities(model.transform(X), 2) for model in (yes, two)]
@@ -417,7 +417,7 @@ def test_what_does_not_go_together_is_refused():
         Y = X.copy()
         Y[9, 4] = value
         require_refusal(
-            rf"X\[9, 4\] is {value:g}; loss=Multinomial\(n_levels=3\) needs a whole number from 0 to 2", X=Y
+            rf"X\[9, 4\] is {value:g}; loss=Categorical\(n_levels=3\) needs a whole number from 0 to 2", X=Y
         )
     model = fit(X, max_iter=3)
     with pytest.raises(InputError, match=r"X\[9, 4\] is 0.5"):
@@ -425,7 +425,7 @@ def test_what_does_not_go_together_is_refused():
     for column, match in ((0, "no levels"), (8, "columns 0 to 7")):
         with pytest.raises(InputError, match=match):
             model.level_probabilities(model.transform(X), column)
-    for part in (Multinomial, Ordinal):
+    for part in (Categorical, Ordinal):
         with pytest.raises(InputError, match="n_levels"):
             part(1)
 
@@ -433,7 +433,7 @@ def test_what_does_not_go_together_is_refused():
 # ---- the losses themselves ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", [Multinomial(2), Multinomial(5), Ordinal(2), Ordinal(5)], ids=repr)
+@pytest.mark.parametrize("loss", [Categorical(2), Categorical(5), Ordinal(2), Ordinal(5)], ids=repr)
 @settings(max_examples=25)
 @given(seed=st.integers(0, 2**32 - 1), size=st.sampled_from([0.1, 1.0, 10.0]))
 def test_slopes_are_derivatives_and_parabolas_bend_at_least_as_much(loss, seed, size):
@@ -451,7 +451,7 @@ def test_slopes_are_derivatives_and_parabolas_bend_at_least_as_much(loss, seed, 
     assert np.linalg.eigvalsh(above).min() > -1e-5
 
 
-@pytest.mark.parametrize("loss", [Multinomial(4), Ordinal(4)], ids=repr)
+@pytest.mark.parametrize("loss", [Categorical(4), Ordinal(4)], ids=repr)
 def test_a_level_costs_least_where_it_is_certain(loss):
     X = np.arange(4.0)[:, None]
     above = 2.0 * (np.arange(3) < X) - 1

@@ -13,11 +13,12 @@ from twofold.factors.constraints import (
     UnitNorm,
 )
 from twofold.factors.factorization import Factorization
-from twofold.factors.losses import Absolute, Huber, Logistic, Loss, Multinomial, Ordinal, Poisson, Squared
+from twofold.factors.losses import Absolute, Categorical, Huber, Logistic, Loss, Ordinal, Poisson, Squared
 
 __all__ = [
     "L1",
     "Absolute",
+    "Categorical",
     "Constraint",
     "Factorization",
     "Free",
@@ -25,7 +26,6 @@ __all__ = [
     "KSparse",
     "Logistic",
     "Loss",
-    "Multinomial",
     "NonNegative",
     "OneHot",
     "Ordinal",

@@ -70,7 +70,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     n_components : int or None, default=None
         k; None means 10, or fewer if the table is smaller.
     loss : Loss, list of Loss or None, default=None
-        `Squared` (which None means), `Huber`, `Absolute`, `Logistic`, `Poisson`, `Multinomial`, `Ordinal`, or your own.
+        `Squared` (which None means), `Huber`, `Absolute`, `Logistic`, `Poisson`, `Categorical`, `Ordinal`, or your own.
         A list has one for each column of X; columns of categories hold codes 0 to L−1.
     left, right : Constraint or None, default=None
         What a row of the codes, and a component, may be: `Free` (which None means), `Ridge`, `L1`, `NonNegative`,
@@ -134,12 +134,12 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
     Columns of different kinds: a number, yes or no, and one of three colors, which follow from two hidden numbers.
 
-    >>> from twofold.factors import Logistic, Multinomial, Ridge, Squared
+    >>> from twofold.factors import Logistic, Categorical, Ridge, Squared
     >>> hidden = rng.normal(size=(500, 2))
     >>> colors = np.argmax(hidden @ rng.normal(size=(2, 3)), axis=1)
     >>> X = np.column_stack([100 * hidden.sum(axis=1), hidden[:, 0] > 0, colors])
     >>> X[:100, 2] = np.nan  # unknown colors
-    >>> kinds, ridge = [Squared(), Logistic(), Multinomial(3)], Ridge(1.0)
+    >>> kinds, ridge = [Squared(), Logistic(), Categorical(3)], Ridge(1.0)
     >>> model = Factorization(2, loss=kinds, left=ridge, right=ridge, intercept=True, scale=True, random_state=0)
     >>> filled = model.fit(X).complete(X)
     >>> bool(np.mean(filled[:100, 2] == colors[:100]) > 0.6)  # the most frequent color: less than half
@@ -376,7 +376,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         X : array of shape (n, k)
             Codes, as `transform` gives them.
         column : int
-            A column of the table whose loss is `Multinomial`, `Ordinal` or `Logistic`.
+            A column of the table whose loss is `Categorical`, `Ordinal` or `Logistic`.
         """
         codes = self._check_codes(X)
         if not 0 <= column < self.n_features_in_:
@@ -385,7 +385,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         M = codes @ self.components_[:, mine] + self.intercept_[mine]
         if isinstance(loss, losses.Logistic):
             return np.hstack([1 - loss.mean(M), loss.mean(M)])
-        if not isinstance(loss, losses.Multinomial | losses.Ordinal):
+        if not isinstance(loss, losses.Categorical | losses.Ordinal):
             raise InputError(f"column {column} has loss={loss!r}, which has no levels. Use inverse_transform.")
         return loss.probabilities(M)
 
@@ -443,7 +443,7 @@ def combine(parts: list[Any]) -> losses.Loss:
     for j, part in enumerate(parts):
         if not isinstance(part, losses.Loss):
             raise InputError(
-                f"loss[{j}] is {part!r}. Give a loss for each column, such as Squared() or Multinomial(3)."
+                f"loss[{j}] is {part!r}. Give a loss for each column, such as Squared() or Categorical(3)."
             )
         if part.positive:
             raise InputError(f'loss[{j}] is {part!r}, which needs values above 0. In a list use Poisson(link="log").')

@@ -214,14 +214,14 @@ def fit_glrm(encoded: Encoded, k: Any, seed: int, notes: list[str]) -> Reduced:
 
 def loss_of(part: str, column: Column) -> Loss:
     """The loss of a column's kind."""
-    from twofold.factors import Logistic, Multinomial, Ordinal, Squared
+    from twofold.factors import Categorical, Logistic, Ordinal, Squared
 
     if part == "weekday":
-        return Multinomial(len(WEEKDAYS))
+        return Categorical(len(WEEKDAYS))
     if column.role == "flag":
         return Logistic()
     if column.role == "category":
-        return Multinomial(len(column.levels))
+        return Categorical(len(column.levels))
     return Ordinal(len(column.levels)) if column.role == "ordered" else Squared()
 
 

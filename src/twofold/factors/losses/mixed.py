@@ -21,7 +21,7 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True)
 class Mixed(Loss):
-    """What ``loss=[Squared(), Logistic(), Multinomial(3)]`` becomes."""
+    """What ``loss=[Squared(), Logistic(), Categorical(3)]`` becomes."""
 
     parts: tuple[Loss, ...]
 

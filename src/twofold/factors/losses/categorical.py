@@ -1,4 +1,4 @@
-"""Multinomial loss: cells that are one of L categories, written as codes 0 .. L−1.
+"""Categorical loss: cells that are one of L categories, written as codes 0 .. L−1.
 
 A column has L values m_l, and the probability of level l is exp m_l / Σ exp m. Its second derivatives diag(p) − p pᵀ
 lie below diag(2 p (1 − p)), because that less this is diagonally dominant; so each of the L values gets a parabola of
@@ -19,7 +19,7 @@ SMOOTHING = 0.02  # added to shares before their logarithm is taken
 
 
 @dataclass(frozen=True)
-class Multinomial(Loss):
+class Categorical(Loss):
     """log Σ exp m_l − m_x: minus the log-likelihood of the category x. The column has `n_levels` columns of Z."""
 
     n_levels: int
