@@ -217,7 +217,7 @@ def test_of_several_fits_the_history_is_the_winners(family):
     model = family(**size, **plain, n_init=4, random_state=0).fit(X)
     seeds = [seed_of(generator(seed_of(0), t)) for t in range(4)]
     each = [family(**size, **plain, n_init=1, random_state=seed).fit(X) for seed in seeds]
-    best = min(each, key=lambda one: one.inertia_ if family is KMeans else one.history_["objective"][-1])
+    best = min(each, key=lambda fit: fit.inertia_ if family is KMeans else fit.history_["objective"][-1])
     assert model.history_["objective"] == best.history_["objective"] and model.converged_ == best.converged_
     assert model.n_iter_ == best.n_iter_ == len(model.history_["objective"])
     assert model.score(X) == pytest.approx(best.score(X), rel=1e-9)

@@ -43,9 +43,9 @@ def test_log_determinants_are_those_of_autograd(flow):
     module = copy.deepcopy(flow.module_).double()
     x = torch.from_numpy(flow.sample(5, random_state=0).astype(np.float64))
     _, log_det = module(x)
-    for row, found in zip(x, log_det, strict=True):
+    for row, value in zip(x, log_det, strict=True):
         jacobian = torch.autograd.functional.jacobian(lambda x: module(x[None])[0][0], row)
-        torch.testing.assert_close(torch.linalg.slogdet(jacobian)[1], found, atol=1e-8, rtol=1e-8)
+        torch.testing.assert_close(torch.linalg.slogdet(jacobian)[1], value, atol=1e-8, rtol=1e-8)
 
 
 def test_an_untrained_flow_is_the_gaussian_of_the_columns(moons):

@@ -34,7 +34,7 @@ class Coding(nn.Module):
         return codes, self.decode(codes)
 
     def decode(self, codes: Tensor) -> Tensor:
-        """What codes stand for; columns that never varied are put back by a product, for any number of rows."""
+        """Return what codes stand for; columns that never varied are put back by a product, for any number of rows."""
         module = self.module
         if not hasattr(module, "columns"):
             return torch.as_tensor(module.decode(codes))

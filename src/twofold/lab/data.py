@@ -77,7 +77,7 @@ class Data:
 
     @property
     def blanks(self) -> bool:
-        """Whether cells of the table are unknown."""
+        """Say whether cells of the table are unknown."""
         return self.table is not None and bool(np.isnan(self.table).any())
 
     @property

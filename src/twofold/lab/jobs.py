@@ -231,7 +231,7 @@ class Lab:
         pace: float = 0.0,
         shown: bool = False,
     ) -> Job:
-        """Make a job, which runs as soon as there is room; one that is to be `shown` ends if no page watches it."""
+        """Make a job, which runs as soon as there is room; one that is to be `shown` ends if no page shows it."""
         try:
             found = self.methods().find(method)
             chosen = found.check(settings)

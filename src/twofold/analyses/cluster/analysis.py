@@ -2,7 +2,7 @@
 
 Without options groups are components of a mixture of Gaussians that are merged where they overlap, or dense regions if
 these are surer (`groups.py`); with a number they are those of k-means. A table with categories or dates becomes a
-matrix in which all columns count alike (`common/encoding.py`). How far to trust the groups is measured by the
+matrix in which all columns have equal weight (`common/encoding.py`). How far to trust the groups is measured by the
 silhouette, and by whether two halves of the rows give the same.
 """
 
@@ -176,7 +176,9 @@ def prepare(table: Table, scale: bool | None) -> Matrix:
         if not encoding.features:
             raise InputError(f"{table.source}: every column is constant, so there is nothing to cluster.")
         if scale is not False:
-            table.notes.append("numbers are standardized and levels divided by √share, so all columns count alike")
+            table.notes.append(
+                "numbers are standardized and levels divided by √share, so all columns have equal weight"
+            )
         fitted = [column.name for column in encoding.columns]
         blanks = int(np.isnan(encoded.cells).sum())
         return Matrix(encoded.matrix, encoding.names, fitted, None, scale is not False, blanks, encoding)
@@ -291,7 +293,7 @@ def label(model: Any, Y: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def describe(table: Table, matrix: Matrix, labels: np.ndarray) -> list[profile.Trait]:
-    """What sets the groups apart in the columns that were fitted."""
+    """Find what sets the groups apart in the columns that were fitted."""
     k = int(labels.max()) + 1
     if table.frame is not None:
         return profile.describe_fitted(table, matrix.fitted, labels, k)

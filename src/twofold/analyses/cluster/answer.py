@@ -78,9 +78,9 @@ class Clustering(Answer):
         return beside(self.data, {"cluster": as_cells(self.labels), second: self.confidence})
 
     def differs(self, c: int, traits: list[Trait]) -> list[Trait]:
-        """What sets cluster c most apart from all rows; one level of each category."""
+        """Find what sets cluster c most apart from all rows; one level of each category."""
         told: dict[str, Trait] = {}
-        for trait in sorted(traits, key=lambda one: -abs(one.distances[c])):
+        for trait in sorted(traits, key=lambda trait: -abs(trait.distances[c])):
             told.setdefault(trait.column, trait)
         strong = [trait for trait in told.values() if abs(trait.distances[c]) >= MIN_DISTANCE][:MAX_TOLD]
         return [trait for trait in strong if abs(trait.distances[c]) >= abs(strong[0].distances[c]) / 2]

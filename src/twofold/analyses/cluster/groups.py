@@ -5,7 +5,7 @@
     merging    the two with the most overlap become one, again and again: overlaps o₁ ≥ o₂ ≥ ... ≥ o_(k−1)
     cut        where log o falls most: o₀ = MAX_OVERLAP before the first merger, MIN_OVERLAP after the last
 
-Parts of one group overlap alike, and two groups far less, whatever their shapes are; so the widest gap in the overlaps
+Parts of one group overlap equally, two groups far less, whatever their shapes are; so the widest gap in the overlaps
 is where parts end and groups begin. If that gap comes after the last merger, all rows are one group. n rows seldom
 show an overlap below VISIBLE_ROWS / n, so all smaller ones count as that.
 
@@ -145,7 +145,7 @@ def fit_mixture(rows: np.ndarray, seed: int) -> tuple[Any, pl.DataFrame]:
 
 
 def least_variance(rows: Any) -> float:
-    """What is added to the variances of components: a share of those of the columns, in their geometric mean."""
+    """Return what is added to the variances of components: a share of the geometric mean of the columns' variances."""
     variance = np.nanvar(rows, axis=0)
     if not variance.any():
         return MIN_RELATIVE_VARIANCE
@@ -164,15 +164,15 @@ def refit_merged(model: Any, count: int) -> Fit:
     return fit
 
 
-def find_dense(rows: np.ndarray, least: int | None = None) -> np.ndarray:
-    """Dense regions by HDBSCAN: the region of each row, −1 for outliers; `least` rows make a region."""
+def find_dense(rows: np.ndarray, min_rows: int | None = None) -> np.ndarray:
+    """Dense regions by HDBSCAN: the region of each row, −1 for outliers; `min_rows` rows make a region."""
     from sklearn.cluster import HDBSCAN
 
     n = len(rows)
-    least = max(MIN_REGION_ROWS, int(MIN_REGION_SHARE * n)) if least is None else least
-    if n < 2 * least:
+    min_rows = max(MIN_REGION_ROWS, int(MIN_REGION_SHARE * n)) if min_rows is None else min_rows
+    if n < 2 * min_rows:
         return np.full(n, -1)
-    return np.asarray(HDBSCAN(least, copy=True).fit_predict(rows))
+    return np.asarray(HDBSCAN(min_rows, copy=True).fit_predict(rows))
 
 
 def refit_dense(n: int) -> Fit:
@@ -205,7 +205,7 @@ def halve(n: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 
 def measure_stability(fit: Fit, rows: Any, seed: int) -> float:
-    """How well fits to two halves of the rows agree on all of them: 1 fully, 0 by chance; the mean of some halvings."""
+    """Measure how well fits to two halves of the rows agree on all of them: 1 fully, 0 by chance, a mean."""
     from sklearn.metrics import adjusted_rand_score
 
     found = []

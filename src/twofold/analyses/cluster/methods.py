@@ -84,7 +84,7 @@ def find_plane(sample: Any, seed: int) -> Plane:
 
 
 def lift(model: Any, plane: Plane) -> Any:
-    """The mixture of the plane as one of all columns: beyond the axes all components are alike, so labels stay."""
+    """The mixture of the plane as one of all columns: beyond the axes all components are equal, so labels stay."""
     if plane.axes is None or plane.mean is None:
         return model
     V, full = np.asarray(plane.axes, np.float64), copy.copy(model)

@@ -39,7 +39,7 @@ class Trait(NamedTuple):
         return np.nan_to_num((self.means - self.mean) / self.deviation)
 
     def tell(self, c: int) -> str:
-        """What group c has of it, and all rows."""
+        """Describe what group c has of it, and all rows."""
         here, all_rows = (write_value(value, self) for value in (self.means[c], self.mean))
         return f"{self.name} {here} (all: {all_rows})"
 
@@ -149,7 +149,7 @@ def describe_others(table: Table, fitted: Sequence[str], labels: np.ndarray, cou
 
 
 def guess_role(series: pl.Series) -> Column | None:
-    """What a column that was set aside holds: levels that repeat, numbers, or nothing that could be told."""
+    """Tell what a column that was set aside holds: levels that repeat, numbers, or nothing that could be told."""
     known = series.drop_nulls()
     values = known.unique()
     if len(values) < 2 or len(values) == len(known):
