@@ -1,9 +1,12 @@
 """Models as a service: answers are those of the model, everything is bounded, files are taken up when they change."""
 
 import asyncio
+import contextlib
 import io
 import json
 import socket
+import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -298,3 +301,16 @@ def test_ten_thousand_half_open_connections(folder):
             for one in held[:-500]:
                 one.close()
             held = held[-500:]
+
+
+@pytest.mark.soak
+def test_five_minutes_of_what_the_schema_allows(folder):
+    runner = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
+    with serving(create(settle(folder))) as port:
+        address = f"http://127.0.0.1:{port}"
+        command = [sys.executable, "-m", f"{runner.__name__}.cli", "run", f"{address}/openapi.json"]
+        command += ["--checks", "not_a_server_error", "--max-examples", "100000", "--phases", "fuzzing"]
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run(command, timeout=300, stdout=subprocess.DEVNULL)
+        counts = httpx.get(f"{address}/metrics", trust_env=False).text
+    assert 'status="200"' in counts and 'status="500"' not in counts
