@@ -139,7 +139,7 @@ def inpaint(
 
     wide = find_wide(holes, PATCH)
     way = method or ("dictionary" if not wide.any() else "exemplars" if (wide == holes).all() else "both")
-    fill = partial(inpaint_image, method=method, random_state=seed)
+    fill = partial(inpaint_image, method=None if way == "both" else way, random_state=seed)
     with doing("inpainting"):
         pixels = fill(before.pixels, holes)
     with doing("checking"):

@@ -58,6 +58,16 @@ def hide_pixels(holes: np.ndarray, seed: int) -> np.ndarray:
     return sites
 
 
+def find_neighborhood(holes: np.ndarray) -> tuple[slice, slice]:
+    """The part of a large image where pixels are hidden: around its holes, with room for their pieces."""
+    ends = [np.flatnonzero(holes.any(axis=axis))[[0, -1]] for axis in (1, 0)]
+    inner = tuple(slice(low, high + 1) for low, high in ends)
+    pieces = ndimage.find_objects(cut_holes(holes[inner]))
+    margin = 2 * max(axis.stop - axis.start for piece in pieces for axis in piece) + 6 * MIN_REACH_PIXELS
+    rows, columns = (slice(max(low - margin, 0), high + 1 + margin) for low, high in ends)
+    return rows, columns
+
+
 def cut_holes(holes: np.ndarray) -> np.ndarray:
     """The number of the hole that a pixel (h,w) is in, 1, 2, ...; long ones are cut into pieces; 0 is known."""
     labels, count = ndimage.label(holes)
@@ -121,6 +131,8 @@ def measure_on_hidden(
     pixels: np.ndarray, holes: np.ndarray, seed: int, peak: float, fills: dict[str, Callable[..., np.ndarray]]
 ) -> tuple[int, dict[str, Quality]]:
     """Hide pixels, and return their number and the quality of each function that fills (image, missing)."""
+    window = find_neighborhood(holes)
+    pixels, holes = pixels[window], holes[window]
     sites = hide_pixels(holes, seed)
     hidden = sites > 0
     missing = holes | hidden

@@ -121,6 +121,13 @@ def inpaint_image(
     channels, seed = split_channels(given), seed_of(random_state)
     job = _Job(missing, min(int(patch), *given.shape[:2]), int(n_atoms), int(max_iter))
     wide = find_wide(missing, int(patch)) if method is None else missing & (method == "exemplars")
+    around = find_window(wide) if (wide == missing).all() else None
+    if around is not None and wide[around].size < wide.size:  # the rest of a large image plays no part
+        found = inpaint_image(
+            given[around], missing[around], method="exemplars", random_state=random_state, progress=progress
+        )
+        given[around] = found
+        return given
     share = 0.8 if wide.any() else 1.0
     with report_share_to(progress):
         for i in range(len(channels)):
