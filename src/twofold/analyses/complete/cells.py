@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -14,7 +15,8 @@ from twofold.io.tables.roles import CODED, Column, codes_of, of_numbers
 from twofold.io.tables.table import Table, quote_names
 
 
-class Cells(NamedTuple):
+@dataclass(frozen=True)
+class Cells:
     """Cells (n,d), NaN where blank, and what their columns are."""
 
     X: np.ndarray
@@ -24,19 +26,19 @@ class Cells(NamedTuple):
     def names(self) -> list[str]:
         return [column.name for column in self.columns]
 
-    @property
+    @cached_property
     def levels(self) -> np.ndarray:
         """(d,) how many levels each column has, 0 if it holds numbers."""
         return np.array([len(column.levels) for column in self.columns], dtype=np.int64)
 
-    @property
+    @cached_property
     def whole(self) -> np.ndarray:
         """(d,) whether a column of numbers holds whole ones alone: counts, or days."""
         step = np.array([column.role in ("whole", "date") for column in self.columns], dtype=bool)
         step[step] = [bool((np.nan_to_num(x) == np.round(np.nan_to_num(x))).all()) for x in self.X.T[step]]
         return step
 
-    @property
+    @cached_property
     def spread(self) -> np.ndarray:
         """(d,) what an error of 1 is: the standard deviation of numbers, √ of how often a mode is wrong."""
         s = spread(self.X)
