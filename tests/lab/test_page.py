@@ -144,7 +144,7 @@ def test_every_view_from_choice_to_take_away(view, open_page, catalog, lab):
 
 def explore_rows(page: Any) -> None:
     drag(page, [(0.02, 0.02), (0.4, 0.02), (0.4, 0.98), (0.02, 0.98), (0.02, 0.05)])
-    page.locator(".details .table, .details .thumbs").first.wait_for()
+    page.locator(".details .block .table, .details .block .thumbs").first.wait_for()
 
 
 def explore_axes(page: Any) -> None:
@@ -286,7 +286,7 @@ def test_lasso_name_fit_again_and_export(open_page):
     page = open_page("method=kmeans&data=iris&n_clusters=3")
     await_end(page)
     drag(page, [(0.02, 0.02), (0.5, 0.02), (0.5, 0.98), (0.02, 0.98), (0.02, 0.05)])
-    page.locator(".table tbody tr").first.wait_for()
+    page.locator(".block .table tbody tr").first.wait_for()
     chosen = int(page.locator(".tally b").text_content().split()[0])
     assert 4 < chosen < 150
     name = "<b>left & 'half'</b>"
@@ -334,7 +334,7 @@ def test_two_runs_share_axes_and_selection(open_page):
     assert all(a != b for a, b in zip(before, zoomed, strict=True))  # the wheel over one moved both
     page.get_by_role("button", name="Show everything again").first.click()
     drag(page, AROUND[:2] + [(0.98, 0.5), (0.02, 0.5)])
-    page.locator(".table tbody tr").first.wait_for()
+    page.locator(".block .table tbody tr").first.wait_for()
     page.wait_for_timeout(200)
     assert all(a != b for a, b in zip(before, [shot(page, i) for i in range(2)], strict=True))
     keep(page, "two-1280-light")
@@ -362,8 +362,8 @@ def test_a_file_of_ones_own_is_shown_as_text_whatever_it_holds(open_page, tmp_pa
     page.get_by_text("60 points in 2 groups").wait_for()
     await_end(page)
     drag(page, AROUND)
-    page.locator(".table tbody tr").first.wait_for()
-    assert HOSTILE[:10] in page.locator(".table").text_content()
+    page.locator(".block .table tbody tr").first.wait_for()
+    assert HOSTILE[:10] in page.locator(".block .table").text_content()
     assert page.locator("img, .table i, .table b").count() == 0
 
 

@@ -102,7 +102,8 @@ class Points(Method):
             return chosen
         X, seed = script["X"], chosen["random_state"]
         table = pl.DataFrame(X, schema=tables.column_names(data, X.shape[1]), orient="row").fill_nan(None)
-        answer = analyses.cluster(table, chosen[size], method=self.analysis, scale=False, seed=seed)
+        given = X if data.kind == "pictures" else table  # whose columns have names
+        answer = analyses.cluster(given, chosen[size], method=self.analysis, scale=False, seed=seed)
         notes += answer.notes
         found = answer.model.get_params() | {size: max(1, answer.chosen["n_clusters"] or 0)}
         chosen = {**chosen, **{name: found.get(name) for name in left_open}}

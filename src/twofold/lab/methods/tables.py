@@ -95,12 +95,13 @@ def apply_model(script: Script, data: Data, model: Any) -> pl.DataFrame:
     from twofold import analyses
 
     rows = script.names.get("rows")
-    names = column_names(data, 0 if data.table is None else data.table.shape[1])
-    bare = None if data.table is None else pl.DataFrame(data.table, schema=names)
-    parts: tuple[Any, ...] = (data.texts, data.pictures, data.frame, bare, data.ratings)
+    named = data.frame if "columns" in script else None  # the model knows its columns by their names
+    if named is None and data.table is not None and hasattr(model, "encoding_"):
+        named = pl.DataFrame(data.table, schema=column_names(data, data.table.shape[1]))
+    parts: tuple[Any, ...] = (data.texts, named, data.pictures, data.table, data.ratings)
     found = next(part for part in parts if part is not None)
     given: Any = found if rows is None else [found[row] for row in rows] if isinstance(found, list) else found[rows]
-    flat = data.pictures is not None and getattr(model, "flat_", not hasattr(model, "image_shape_"))
+    flat = found is data.pictures and getattr(model, "flat_", not hasattr(model, "image_shape_"))
     table = analyses.apply(model, given.reshape(len(given), -1) if flat else given).table
     if data.kind == "ratings":
         return table

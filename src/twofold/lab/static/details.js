@@ -156,17 +156,20 @@ function TakeAway({run}) {
 /** What is known of the data before any method: its size, its columns, what was noticed, its first rows. */
 function Sight({data: d, open}) {
   const [found, setFound] = useState(null);
+  const [opened, setOpened] = useState(open);
   useEffect(() => {
+    if (!opened) return undefined;
     let current = true;
     api.get(`/api/data/${encodeURIComponent(d.id)}`).then((a) => current && setFound(a), () => {});
     return () => { current = false; };
-  }, [d.id]);
+  }, [d.id, opened]);
   const units = {table: ['rows', 'columns'], ratings: ['people', 'items'], text: ['texts'],
     pictures: ['pictures', 'pixels down', 'across'], picture: ['pixels down', 'across', 'colors']}[d.kind];
   const size = (d.shape ?? []).map((n, i) => `${n.toLocaleString('en-US')} ${units?.[i] ?? ''}`.trim()).join(units
     ? ', ' : ' × ');
   const first = found?.rows?.slice(0, 5) ?? [];
-  return html`<details class="more sight" open=${open}><summary>The data: ${size || 'none'}</summary>
+  return html`<details class="more sight" open=${open}
+    onToggle=${(e) => setOpened(e.currentTarget.open)}><summary>The data: ${size || 'none'}</summary>
     ${d.notes.map((n) => html`<p class="note" key=${n}>${capital(n)}.</p>`)}
     ${first.length > 0 && !found.pictures && html`<div class="table" tabindex="0" role="region"
       aria-label="First rows"><table>

@@ -93,7 +93,10 @@ function Details({run, frame}) {
     class="note">None before the first sweep.</p>` : html`<${Groups} run=${run} frame=${frame} editable=${true} />`}`;
 }
 
-const caption = ({arrays}) => `${wordsOf(arrays.points.shape[0], 'point')} in ${wordsOf(arrays.centers?.shape[0] ?? 0,
-  'group')}`;
+const caption = ({arrays, sweep}) => {
+  const k = arrays.centers?.shape[0] ?? 0;
+  const groups = k || sweep ? `in ${wordsOf(k, 'group')}` : 'whose groups are being counted';
+  return `${wordsOf(arrays.points.shape[0], 'point')} ${groups}`;
+};
 
 export default {Picture, Details, caption, plane: true, selectable: true};
