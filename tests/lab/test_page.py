@@ -404,7 +404,7 @@ def test_a_run_in_one_file_plays_without_a_server(open_page, browser, lab, tmp_p
     page = open_page("method=kmeans&data=iris&n_clusters=3")
     await_end(page)
     with page.expect_download() as caught:
-        page.get_by_role("link", name="The run as one page").click()
+        page.get_by_role("link", name="the run as one page").click()
     path = tmp_path / "run.html"
     caught.value.save_as(path)
     context = browser.new_context(offline=True)

@@ -145,7 +145,7 @@ function TakeAway({run}) {
       class="button" href=${`/api/jobs/${run.id}/take/${file}`} download=""
         aria-label=${`${title}, ${kind}`}>${kind}</a>`)}</dd></div>`)}
       <div><dt>Replay</dt><dd class="buttons"><a class="button" href=${`/api/jobs/${run.id}/page`} download=""
-        aria-label="The run as one page that plays without a server">HTML</a></dd></div></dl>`}
+        aria-label="HTML: the run as one page that plays without a server">HTML</a></dd></div></dl>`}
     ${done && code && html`<div class="code" data-job=${run.id}><div class="code-head"><span>Python</span>
       <button class="link" onClick=${copy}><${Icon} name="copy" />${copied ? 'copied' : 'copy'}</button></div>
       <pre tabindex="0" aria-label="The Python that gives this run again">${code}</pre></div>`}

@@ -129,6 +129,7 @@ export class Run {
   }
 
   async control(word) {
+    if (!this.id) return; // the server has not answered yet
     try {
       this.error.value = '';
       await api.post(`/api/jobs/${this.id}/${word}`);

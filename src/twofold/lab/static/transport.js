@@ -24,7 +24,7 @@ export function Transport({run, name}) {
       aria-label="Frame" aria-valuetext=${frame ? `sweep ${frame.sweep}` : 'none'}
         onInput=${(e) => run.seek(kept[+e.currentTarget.value])} />
     <output class="count">${frame ? `sweep ${frame.sweep}` : ''}<span class=${`word ${word}`}>${word}</span></output>
-    <button class="round" onClick=${() => run.stop()} disabled=${!live} aria-label="Stop this run"
+    <button class="round" onClick=${() => run.stop()} disabled=${!live || !run.id} aria-label="Stop this run"
       title="Stop this run"><${Icon} name="stop" /></button>
   </div>`;
 }
