@@ -85,7 +85,7 @@ def place() -> Iterator[Any]:
 def lab(chromium: str) -> Iterator[Any]:
     from twofold.lab.jobs import Limits
 
-    with running(Limits(answer=120, reading=300, uploads=200), catalog="twofold.lab.methods") as place:  # a busy machine
+    with running(Limits(answer=120, reading=300, uploads=200), catalog="twofold.lab.methods") as place:
         yield place
 
 
