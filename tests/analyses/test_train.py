@@ -137,6 +137,11 @@ def test_a_flow_is_judged_beside_a_gaussian(frame):
 
 
 def test_dates_and_missing_columns_are_refused_as_targets(animals):
-    for target, message in (("day", "holds dates"), ("weight", "no column 'weight'"), (None, "name the column")):
+    for target, message in (
+        ("id", "names the rows"),
+        ("day", "holds dates"),
+        ("weight", "no column 'weight'"),
+        (None, "name the column"),
+    ):
         with pytest.raises(InputError, match=message):
             analyses.train("mlp", animals, target=target)

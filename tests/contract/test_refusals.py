@@ -222,7 +222,6 @@ def test_what_is_no_table_of_numbers(case):
     for kind in (str, object):
         refuse(case, "string|numeric|convert", np.full(X.shape, "word", dtype=kind))
     refuse(case, "[Cc]omplex", X + 1j)
-    refuse(case, "collect", pl.DataFrame(X).lazy())
 
 
 @those(streams=True)
@@ -240,7 +239,7 @@ def test_files_that_are_no_tables(case, tmp_path):
     (tmp_path / "bad.parquet").write_bytes(b"PAR1")
     pl.DataFrame({"a": [1.0, 2.0], "name": ["x", "y"]}).write_parquet(tmp_path / "names.parquet")
     expected = {"cube.npy": r"\(2, 2, 2\)", "words.npy": "number", "short.npy": "readable", "bad.parquet": "readable"}
-    expected |= {"names.parquet": "name", "missing.npy": "no such file", "table.csv": r"must end in \.npy, \.parquet"}
+    expected |= {"names.parquet": "name", "missing.npy": "no such file", "table.csv": "does not exist"}
     for name, match in expected.items():
         assert name in refuse(case, match, tmp_path / name)
 

@@ -154,3 +154,18 @@ def test_a_client_of_ones_own_is_used_within_its_block(numbers, model_of_frame, 
     np.testing.assert_array_equal(model.components_, model_of_frame.components_)
     with pytest.raises(InputError, match="client=int is no client of dask"):
         twofold.config(client=3)
+
+
+def test_a_pipeline_that_holds_our_models_is_saved_without_pickle(numbers):
+    sio = pytest.importorskip("skops.io")
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    for model in (PCA(2), twofold.MLPClassifier((4,), max_iter=2, random_state=0)):
+        pipeline = make_pipeline(StandardScaler(), model).fit(numbers, numbers[:, 0] > 0)
+        data = sio.dumps(pipeline)
+        unknown = sio.get_untrusted_types(data=data)
+        assert unknown and all(name.startswith("twofold.") for name in unknown)
+        again = sio.loads(data, trusted=unknown)
+        method = "predict" if hasattr(model, "predict") else "transform"
+        np.testing.assert_array_equal(getattr(again, method)(numbers), getattr(pipeline, method)(numbers))

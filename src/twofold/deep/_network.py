@@ -129,6 +129,10 @@ class Network(Model):
         check_is_fitted(self)
         return self._copy().eval()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the torch module, which follows from the weights."""
+        return {name: value for name, value in super().__getstate__().items() if name != "_module"}
+
     def _copy(self) -> nn.Module:
         """A module with the weights of the last fit."""
         with seed_torch(0):  # the weights drawn in building are replaced

@@ -113,9 +113,11 @@ def measure_prediction(comparison: Comparison, data: Data, network: str) -> Meas
     }
     figures |= {f"{figure}_of_{name.replace(' ', '_')}": score.mean for name, score in others[:-1]}
     best, score = max(others, key=lambda other: other[1].mean)
-    if score.mean > mine.mean:
+    if score.mean > mine.mean + mine.spread:
         longer = "it is the better model of this data" if best != trivial_name else "there may be nothing to learn"
         data.notes.append(f"{best} predicts better than the network, {show(score, classes)}: {longer}")
+    elif score.mean > mine.mean:
+        data.notes.append(f"{best} predicts as well as the network, within what parts differ by")
     names = {network: mine, **dict(others)}
     rows = [[name, show(score, classes)] for name, score in names.items()]
     spread = "standard deviation over the parts" if comparison.folds > 1 else "standard error"
@@ -217,9 +219,13 @@ def measure_samples(model: Any, data: Data, kept: np.ndarray, held: np.ndarray) 
 
 
 def measure_density(model: Any, data: Data, kept: np.ndarray, held: np.ndarray) -> Measurement:
+    from scipy.stats import multivariate_normal
+    from sklearn.covariance import LedoitWolf
+
     flat = data.X.reshape(len(data.X), -1).astype(np.float64)
-    gaussian = twofold.GaussianMixture(1, random_state=0).fit(flat[kept])
-    scores, others = model.score_samples(data.X[held]), gaussian.score_samples(flat[held])
+    shrunk = LedoitWolf().fit(flat[kept])  # also where columns depend on each other, or there are few rows
+    gaussian = multivariate_normal(shrunk.location_, shrunk.covariance_, allow_singular=True)
+    scores, others = model.score_samples(data.X[held]), gaussian.logpdf(flat[held])
     error = float((scores - others).std() / np.sqrt(len(held)))
     found, trivial = float(scores.mean()), float(others.mean())
     return Measurement(
@@ -250,7 +256,7 @@ KINDS = {
     "mlp": Kind("MLPClassifier", None, "cross-entropy"),
     "cnn": Kind("CNNClassifier", None, "cross-entropy"),
 }
-REGRESSION = Kind("MLPRegressor", None, "half the squared error, of standardized numbers")
+REGRESSION = Kind("MLPRegressor", None, "half the squared error")
 
 
 @analysis()

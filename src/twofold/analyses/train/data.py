@@ -119,6 +119,8 @@ def read_target(table: Table, target: str) -> np.ndarray:
     role = next(column.role for column in table.schema if column.name == target)
     if role == "date":
         raise InputError(f'{table.source}: "{target}" holds dates, which mlp does not predict. Give it as a number.')
+    if role == "id" or (table.ids is not None and table.ids.name == target):
+        raise InputError(f'{table.source}: "{target}" names the rows, and none tells of another. Name another column.')
     if target in table.columns:
         return table.numbers[:, table.columns.index(target)]  # type: ignore[index]
     assert table.frame is not None
