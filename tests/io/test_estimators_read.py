@@ -169,3 +169,19 @@ def test_a_pipeline_that_holds_our_models_is_saved_without_pickle(numbers):
         again = sio.loads(data, trusted=unknown)
         method = "predict" if hasattr(model, "predict") else "transform"
         np.testing.assert_array_equal(getattr(again, method)(numbers), getattr(pipeline, method)(numbers))
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_codes_go_to_a_file_block_by_block(tmp_path, numbers):
+    X = np.tile(numbers, (20, 1)) + np.arange(20 * ROWS)[:, None]
+    np.save(tmp_path / "x.npy", X)
+    model = PCA(2).fit(X)
+    codes = model.transform(X)
+    paths = [model.transform(tmp_path / "x.npy", to=tmp_path / f"c.{ending}") for ending in ("npy", "parquet", "csv")]
+    np.testing.assert_array_equal(np.load(paths[0]), codes)
+    np.testing.assert_array_equal(pl.read_parquet(paths[1]).to_numpy(), codes)
+    assert pl.read_csv(paths[2]).columns == ["pca0", "pca1"] and len(pl.read_csv(paths[2])) == len(X)
+    with pytest.raises(InputError, match=r"written to \.csv"):
+        model.transform(X, to=tmp_path / "c.txt")
+    with pytest.raises(InputError, match='Set it back to "default"'):
+        model.set_output(transform="pandas").transform(X, to=tmp_path / "d.npy")

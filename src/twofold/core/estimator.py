@@ -32,6 +32,7 @@ from twofold.core.data.sources import SparseSource
 from twofold.core.engine.local import engine_for, single_blas
 from twofold.core.files import model_file
 from twofold.core.params import check_parameters
+from twofold.core.sklearn_shim import gives_arrays
 from twofold.core.types import PathLike, Table, Weights
 
 INSTEAD = {  # what is only about the inside of other libraries
@@ -81,6 +82,27 @@ def fitting(method: F) -> F:
     return cast(F, fit)
 
 
+def writes_codes(method: F) -> F:
+    """Decorates `transform`: with ``to="codes.parquet"`` codes go to that file, block by block, and its path is given.
+
+    Files are .parquet, .csv, .tsv or .npy, and appear when they are complete.
+    """
+
+    @functools.wraps(method)
+    def transform(self: Any, X: Any, *args: Any, to: PathLike | None = None, **kwargs: Any) -> Any:
+        if to is None:
+            return method(self, X, *args, **kwargs)
+        check_is_fitted(self)
+        if not gives_arrays(self):
+            raise InputError(f'to="{to}" writes a file, and set_output asks for frames. Set it back to "default".')
+        blocks, names = self._blocks(X), [str(name) for name in self.get_feature_names_out()]
+        parts = (method(self, Blocks(as_blocks(block).source), *args, **kwargs) for block in blocks)
+        writer = importlib.import_module("twofold.io.tables.write")  # io is above core
+        return writer.write_codes(parts, to, names, blocks.shape[0])
+
+    return cast(F, transform)
+
+
 def _say_singular(model: Any, error: Exception) -> str:
     ridges = [name for name in ("reg_covar", "reg", "alpha") if name in model.get_params(deep=False)]
     return (
@@ -123,6 +145,11 @@ class Model(CallbackSupportMixin, BaseEstimator):
     n_iter_: int
     converged_: bool
     get_feature_names_out: Callable[..., np.ndarray]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "transform" in vars(cls) and not cls._takes_text:
+            cls.transform = writes_codes(vars(cls)["transform"])  # type: ignore[attr-defined]
 
     def __new__(cls, *args: Any, **parameters: Any) -> Self:
         """Refuse a parameter that users bring from elsewhere, with the way to do it here."""

@@ -14,7 +14,20 @@ import sklearn
 from sklearn.callback import CallbackSupportMixin, ProgressBar, with_callbacks
 from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
 
-__all__ = ["CallbackSupportMixin", "ProgressBar", "as_chosen_output", "callbacks_of", "open_fit", "with_callbacks"]
+__all__ = [
+    "CallbackSupportMixin",
+    "ProgressBar",
+    "as_chosen_output",
+    "callbacks_of",
+    "gives_arrays",
+    "open_fit",
+    "with_callbacks",
+]
+
+
+def gives_arrays(model: Any) -> bool:
+    """Tell whether `set_output` leaves a model's results as arrays."""
+    return _get_output_config("transform", model)["dense"] == "default"
 
 
 def as_chosen_output(model: Any, X: Any, values: np.ndarray) -> Any:

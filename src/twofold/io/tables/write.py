@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import itertools
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -108,3 +109,15 @@ def write_rows(blocks: Iterable[np.ndarray], path: str | os.PathLike, shape: tup
         npy.write_array_header_1_0(file, head)
         for block in blocks:
             file.write(np.ascontiguousarray(block, dtype).data)
+
+
+def write_codes(parts: Iterable[np.ndarray], path: str | os.PathLike, names: Sequence[str], n: int) -> Path:
+    """Codes (n,k) that come block by block into a table with these columns, or a .npy file."""
+    path = Path(path)
+    parts = (np.asarray(part.toarray() if hasattr(part, "toarray") else part) for part in parts)
+    if path.suffix.lower() == ".npy":
+        first = next(iter(parts))
+        write_rows(itertools.chain([first], parts), path, (n, len(names)), first.dtype)
+    else:
+        write_frames((pl.DataFrame(part, schema=list(names)) for part in parts), path)
+    return path
