@@ -20,8 +20,8 @@ from scipy.sparse.linalg import LinearOperator, cg
 LENGTHS = range(3, 7)  # of n-grams, in letters
 BUCKETS = 2**16
 RIDGE = 0.01  # on top of means of n-grams, whose squares are about one over their number
-MAX_WORDS = 50_000  # the most frequent ones, by which n-grams are learned
-MAX_STEPS, TOLERANCE = 60, 1e-3  # of conjugate gradients
+MAX_WORDS = 20_000  # the most frequent ones, by which n-grams are learned
+MAX_STEPS, TOLERANCE = 20, 1e-2  # of conjugate gradients
 
 
 class Subwords(NamedTuple):

@@ -223,7 +223,7 @@ class WordVectors(Model):
         """A vector (k,) for a word that has none, from its letters; ``nearest`` takes it as a query.
 
         The n-grams of 3 to 6 letters have vectors whose means approximate those of the words at length 1, the most
-        frequent 50,000. They are computed when they are first asked for. An unusual form of a known word comes out near
+        frequent 20,000. They are computed when they are first asked for. An unusual form of a known word comes out near
         it; a word of which no n-gram is known is refused.
 
         Examples
