@@ -115,6 +115,9 @@ class MLP(Supervised):
         self.t_: int = read + (0 if self.solver == "lbfgs" else self.n_iter_ * n_rows)
         self._end = end._replace(weights=NO_WEIGHTS, kept=NO_WEIGHTS)
 
+    def _add_history(self, earlier: dict[str, list[float]]) -> None:
+        """Leave `history_` and `n_iter_` those of the last call, as in scikit-learn; `loss_curve_` has all."""
+
     def _previous_fit(self, once: bool) -> PreviousFit:
         score, loss = self.best_validation_score_, self.best_loss_
         best = (None if score is None else -score) if self.early_stopping else loss
