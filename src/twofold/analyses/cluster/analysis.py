@@ -40,7 +40,7 @@ from twofold.core.progress import Progress, doing
 from twofold.core.seeds import generator
 from twofold.io.tables.table import Table, quote_names
 
-SAMPLE = 4_000  # rows that are enough to choose groups, to measure and to draw
+SAMPLE = 3_000  # rows that are enough to choose groups, to measure and to draw
 SAMPLE_WITH_BLANKS = 2_000  # the same where every row has its own pattern of blanks
 MAX_PAIRED_ROWS = 2_000  # rows for a figure that compares all pairs
 MIN_STABILITY = 0.7  # agreement between halves below which clusters say little

@@ -1,12 +1,13 @@
 """The start of a mixture: short runs of EM from several clusterings, of which the likeliest continues.
 
     8 clusterings of some rows by k-means from k-means++, every other one after 3 sweeps, the others after 30
-    up to 5 sweeps of EM each; the 3 likeliest have up to 8 more; the likeliest of these is the start
+    up to 10 sweeps of EM each; the 3 likeliest have up to 20 more; the likeliest of these is the start
 
 The clustering of least cost often is not the likeliest start, so the likelihood decides, and some runs of k-means stop
 early so that starts differ. A likelihood after a fit of p parameters to m rows is too high by about p/m a row; so that
 this hides no start, there are at least ROWS_PER_PARAMETER rows for each. The search costs at most
-8·5 + 3·8 = 64 sweeps of EM over these rows: on 20,000 rows of 26 columns with ten components as much as 24 of the fit.
+8·10 + 3·20 = 140 sweeps of EM over these rows: on 20,000 rows of 26 columns with ten components as much as
+53 of the fit.
 Reference: Biernacki, Celeux & Govaert 2003.
 """
 
@@ -25,8 +26,8 @@ from twofold.core.types import State
 
 MIN_START_ROWS, ROWS_PER_PARAMETER, MAX_START_ROWS = 4_000, 2, 20_000  # for the search of a start
 STARTS, KMEANS_SWEEPS = 8, (3, 30)
-ROUNDS = ((5, 3), (8, 1))  # sweeps of a round, and the number of starts that continue
-MIN_GAIN = 1e-3  # nats per row; a start with a smaller gain has converged
+ROUNDS = ((10, 3), (20, 1))  # sweeps of a round, and the number of starts that continue
+MIN_GAIN = 1e-4  # nats per row; a start with a smaller gain has converged
 
 
 def count_rows(n_parameters: int) -> int:
