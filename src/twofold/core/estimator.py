@@ -149,7 +149,7 @@ class Model(CallbackSupportMixin, BaseEstimator):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "transform" in vars(cls) and not cls._takes_text:
-            cls.transform = writes_codes(vars(cls)["transform"])  # type: ignore[attr-defined]
+            cls.transform = writes_codes(vars(cls)["transform"])
 
     def __new__(cls, *args: Any, **parameters: Any) -> Self:
         """Refuse a parameter that users bring from elsewhere, with the way to do it here."""
