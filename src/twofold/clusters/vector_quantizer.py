@@ -22,7 +22,7 @@ from twofold.core.params import ITERATIVE, Interval
 from twofold.core.types import Seed, Table
 
 
-class VectorQuantizer(KMeans, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+class VectorQuantizer(KMeans, auto_wrap_output_keys=None):
     """A codebook learned by k-means: rows to code numbers, and back to the nearest rows of the codebook.
 
     Parameters

@@ -39,7 +39,7 @@ class Unseen(NamedTuple):
     share: float  # of all words
 
 
-class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+class BagOfWords(TransformerMixin, Model, auto_wrap_output_keys=None):
     """Counts of words: the table that topic models read.
 
     ``X[i, j]`` is how often word j occurs in document i. A word is a run of letters of any script, with the marks

@@ -55,7 +55,7 @@ class SkipGram(Model):
     n_components : int, default=100
         Numbers a vector.
     architecture : {"skip-gram", "cbow"}, default="skip-gram"
-        "cbow" predicts a word from the mean of the words around it, several times as fast and less good for rare words;
+        "cbow" predicts a word from the mean of the words around it; it takes fewer steps and is less good for rare words;
         its steps are made in turn, unless `deterministic` is False.
     window : int or None, default=5
         Maximum distance of a context word, in words. Windows never cross a line; None takes whole lines, of up to
