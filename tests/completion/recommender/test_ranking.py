@@ -154,7 +154,6 @@ def test_models_of_ratings_are_bound_by_the_time_as_well(rec):
     clock.rate = (cost.neighbors + cost.trial + 31 * cost.sweep) / 1e6
     models, skipped = candidates.list_rating_models(clock)
     assert models["SVDPlusPlus"].max_iter == 15 and not skipped
-    assert 0 < clock.share(X).left <= 1.001 * clock.left / 2
 
 
 def test_where_everything_is_rated_lists_hold_what_would_be_rated_highest():

@@ -42,6 +42,7 @@ AS_GIVEN = "as they are"  # how a model sees cells that are not given other valu
 MIN_RATINGS = 100  # below which some held out would show nothing
 MIN_RELATIVE_GAIN = 0.002  # of the error, by which a model must be better than biases
 MAX_IDLE_SWEEPS = 6  # in which the error on held-out ratings must fall by MIN_GAIN
+RATING_SHARE = 0.5  # of all time, for the models of ratings
 TRIAL_SHARE = 0.45  # of the time of SVDPlusPlus, until its trial ends
 MIN_GAIN = 2e-4  # standard deviations of the ratings
 NEARLY_FULL = 0.5  # share of known cells from which on gaps carry no information
@@ -82,9 +83,9 @@ class Candidates(ABC):
     def choose_ranking(self, clock: _lists.Clock) -> tuple[Any, str, dict[str, Any]]:
         """The fitted model of lists, how it sees cells, and why it was chosen."""
 
-    def share_time(self, clock: _lists.Clock) -> _lists.Clock:
-        """The time for the models of ratings; what they leave is for those of lists."""
-        return clock
+    @abstractmethod
+    def compile_kernels(self) -> None:
+        """Compile what the models run, before the clock starts: a first fit chooses what a second one does."""
 
 
 def choose_models(given_model: Any, candidates: Candidates, seconds: float | None) -> Chosen:
@@ -96,11 +97,13 @@ def choose_models(given_model: Any, candidates: Candidates, seconds: float | Non
         if lists and not candidates.implicit:
             return Chosen(model, None, AS_GIVEN, choice | ratings | {"ranking": choice | lists})
         return Chosen(model, None, AS_GIVEN, choice | lists)
+    if seconds is not None:
+        candidates.compile_kernels()
     clock = _lists.Clock(seconds)
     if candidates.implicit:
         ranker, cells, ranking = candidates.choose_ranking(clock)
         return Chosen(ranker, None, cells, ranking)
-    model, choice = candidates.choose_rating(candidates.share_time(clock))
+    model, choice = candidates.choose_rating(clock.take(RATING_SHARE))  # what they leave is for the models of lists
     if candidates.nearly_full:
         why = "nearly everything has been rated, so lists hold what would be rated highest"
         return Chosen(model, None, AS_GIVEN, {**choice, "ranking": {"model": choice["model"], "why": why}})
@@ -165,8 +168,12 @@ class TableCandidates(Candidates):
     def measure_given(self, model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         return {}, {}
 
-    def share_time(self, clock: _lists.Clock) -> _lists.Clock:
-        return clock.share(self.X)
+    def compile_kernels(self) -> None:
+        cells = np.arange(16)
+        few = sparse.csr_array((1 + cells % 5, (cells // 4, cells % 4)), dtype=self.X.dtype)
+        with quietly():
+            for model in (*self.list_rating_models(_lists.Clock(None))[0].values(), EASE(), ImplicitALS(2, max_iter=1)):
+                clone(model).set_params(**{"max_iter": 1} if hasattr(model, "max_iter") else {}).fit(few)
 
     def _explain_default(self, question: str) -> dict[str, str] | None:
         """Why no model can be chosen by what is held out; None if one can."""
@@ -251,6 +258,9 @@ class StoredCandidates(Candidates):
 
     def fit(self, model: Any) -> Any:
         return clone(model).set_callbacks(*self.callbacks).fit(self.ratings).set_callbacks()
+
+    def compile_kernels(self) -> None:
+        """Do nothing: the time does not decide between models of ratings on disk."""
 
     def _fit_quietly(self, model: Any) -> Any:
         with quietly():

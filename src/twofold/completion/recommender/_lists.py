@@ -46,9 +46,8 @@ MAX_INPUT_COLUMNS, MIN_INPUT_COLUMNS = 10_000, 500  # of EASE
 WEIGHTS_PER_CELL = 64  # of EASE; beyond, NDCG rises by less than .002
 FACTORS, SWEEPS = 128, 12  # of ImplicitALS
 LOOKUPS_PER_CELL, DENSE_OPS_PER_LINE = 370, 1300  # of a sweep of SVDPlusPlus; a line is a row or column
-TYPICAL_SWEEPS, MIN_SWEEPS = 40, 10  # of SVDPlusPlus
+MIN_SWEEPS = 10  # of SVDPlusPlus
 TRIAL_SIZE = 512  # of a square matrix
-SAFETY = 2.0  # by which rating models may take longer than counted
 
 
 # ---- cost -----------------------------------------------------------------------------------------------------------
@@ -84,11 +83,6 @@ class RatingCost(NamedTuple):
     trial: float  # of SVDPlusPlus before its sweeps, both times
     sweep: float  # of SVDPlusPlus, one
 
-    @property
-    def typical(self) -> float:
-        """Operations of all of them for the typical number of sweeps."""
-        return self.neighbors + self.trial + 2 * TYPICAL_SWEEPS * self.sweep
-
     def limit_sweeps(self, operations: float, max_sweeps: int) -> int:
         """Sweeps that SVDPlusPlus can afford in either fit; 0 if that is too few to be useful."""
         sweeps = int(min((operations - self.neighbors - self.trial) / (2 * self.sweep), max_sweeps))
@@ -122,12 +116,6 @@ class Clock:
     def take(self, share: float) -> Clock:
         """The first part of the time that is left."""
         return Clock(None if np.isinf(self.end) else share * self.left, self.rate)
-
-    def share(self, X: sparse.csr_array) -> Clock:
-        """The time for the rating models: what they typically need, at most half of all."""
-        if np.isinf(self.end):
-            return self
-        return self.take(min(count_ratings(X).typical * SAFETY / max(self.operations, 1.0), 0.5))
 
 
 def measure_rate() -> float:

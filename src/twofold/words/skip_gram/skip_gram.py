@@ -55,8 +55,8 @@ class SkipGram(Model):
     n_components : int, default=100
         Numbers a vector.
     architecture : {"skip-gram", "cbow"}, default="skip-gram"
-        "cbow" predicts a word from the mean of the words around it; it takes fewer steps and is less good for rare words;
-        its steps are made in turn, unless `deterministic` is False.
+        "cbow" predicts a word from the mean of the words around it. It takes fewer steps and is less good for rare
+        words. Its steps are made in turn, unless `deterministic` is False.
     window : int or None, default=5
         Maximum distance of a context word, in words. Windows never cross a line; None takes whole lines, of up to
         1,000 words each.
