@@ -32,7 +32,7 @@ PLAIN = {  # a command line -> its files, words of the answer, words of the note
     "topics letters.csv": (
         worlds.write_letters,
         "90 documents|topics by LDA|share|Letter |held out: 9 documents|perplexity",
-        'documents in "body"|dates in "sent_date"|the text is English|topics: ',
+        'documents in "body"|dates in "sent_date"|the text is English|topics by LDA: of ',
     ),
     "embed lines.txt": (
         worlds.write_sentences,

@@ -154,7 +154,7 @@ COMMANDS = {  # whole command lines, run among the files of a writer -> words of
         "generate digits.npz": "digits.npz",
     },
     worlds.write_bad_vectors: {
-        "words court.twofold nearest kimg": "'kimg'|'king'",
+        "words court.twofold nearest zzqq": "'zzqq'",
         "words court.twofold analogy man king womann": "'womann'|'woman'",
         "words court.twofold similarity king zzzz": "'zzzz'",
         "words court.twofold analogy man king": "MAN KING WOMAN",

@@ -108,7 +108,7 @@ def test_plsa(left):
         np.testing.assert_allclose(U.sum(axis=1), length, rtol=1e-4)  # as at any optimum of KL
     np.testing.assert_allclose(model.components_.sum(axis=1), 1)
     theirs = PLSA(3, init=init, tol=1e-9, max_iter=1000).fit(X)
-    assert log_likelihood(X, U, model.components_) == pytest.approx(theirs.score(X), rel=1e-4)
+    assert log_likelihood(X, U, model.components_) == pytest.approx(theirs.fit_log_likelihood(X), rel=1e-4)
 
 
 # ---- clusters --------------------------------------------------------------------------------------------------

@@ -284,7 +284,9 @@ class Neighborhood(Completion):
             R, S, left = self._compare_lines(cells, baseline)
             return {"residuals_": R, "similarities_": S, "baseline_": baseline}, left, {}
 
-        return self._fit_at_once(solve, X, cells.sign)
+        self._fit_at_once(solve, X, cells.sign)
+        self._strongest_first()  # found now, so that predicting changes nothing
+        return self
 
     def _compare_lines(self, cells: Observed, baseline: Biases) -> tuple[sparse.csr_array, sparse.csr_array, float]:
         """Deviations lying the way predictions read them, similarities, and the squared error left to explain."""

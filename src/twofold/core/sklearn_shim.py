@@ -19,6 +19,7 @@ __all__ = [
     "ProgressBar",
     "as_chosen_output",
     "callbacks_of",
+    "find_precision_factors",
     "gives_arrays",
     "open_fit",
     "with_callbacks",
@@ -38,6 +39,13 @@ def as_chosen_output(model: Any, X: Any, values: np.ndarray) -> Any:
     names = getattr(model, "feature_names_in_", None)
     names = [f"x{j}" for j in range(values.shape[1])] if names is None else list(names)
     return ADAPTERS_MANAGER.adapters[chosen].create_container(values, X, columns=names, inplace=False)
+
+
+def find_precision_factors(covariances: Any, covariance_type: str) -> Any:
+    """The Cholesky factors of precisions, as a fitted GaussianMixture of scikit-learn holds them."""
+    from sklearn.mixture._gaussian_mixture import _compute_precision_cholesky
+
+    return _compute_precision_cholesky(covariances, covariance_type)
 
 
 def callbacks_of(model: Any) -> list[Any]:

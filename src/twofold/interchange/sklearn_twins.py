@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from twofold.core.checks import InputError
+from twofold.core.sklearn_shim import find_precision_factors
 
 
 class Twin(NamedTuple):
@@ -42,10 +43,8 @@ def list_pca(model: Any) -> dict[str, Any]:
 
 
 def list_mixture(model: Any) -> dict[str, Any]:
-    from sklearn.mixture._gaussian_mixture import _compute_precision_cholesky
-
     kind = model.covariance_type
-    factor = _compute_precision_cholesky(model.covariances_, kind)
+    factor = find_precision_factors(model.covariances_, kind)
     full = kind in ("full", "tied")
     precisions = factor @ np.swapaxes(factor, -1, -2) if full else factor**2
     names = ("weights_", "means_", "covariances_", "converged_", "n_iter_", "lower_bound_", "lower_bounds_")

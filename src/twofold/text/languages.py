@@ -96,6 +96,9 @@ def list_languages(texts: Sequence[str]) -> dict[str, float]:
     for code, text in zip(find_languages(texts), texts, strict=True):
         letters[code] += min(len(text), MAX_LETTERS)
     letters.pop("", None)
+    if not letters:  # texts that are short one by one
+        joined = [" ".join(texts)[:MAX_LETTERS]]
+        letters.update(code for code in find_languages(joined) if code)
     total = max(letters.total(), 1)
     main = {code: n for code, n in letters.most_common() if n >= MIN_SHARE * total}
     return {code: n / max(sum(main.values()), 1) for code, n in main.items()}
