@@ -61,6 +61,8 @@ class Counter:
     def fail(self, way: str) -> None:
         if way == "die":
             os.kill(os.getpid(), 9)
+        if way == "abort":  # as compiled code does where memory is refused
+            os.abort()
         if way == "crash":
             os._exit(3)
         if way == "error":

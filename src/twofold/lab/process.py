@@ -34,7 +34,7 @@ class Process:
     """A worker process, as the server sees it."""
 
     def __init__(self, folder: Path, memory: int, catalog: str):
-        self.loop = asyncio.get_running_loop()
+        self.loop, self.limit = asyncio.get_running_loop(), memory
         self.numbers = itertools.count()
         self.asked: dict[int, asyncio.Future[Any]] = {}
         self.on_message: Callable[[dict[str, Any]], None] = lambda message: None
@@ -113,6 +113,11 @@ class Process:
         if self.reason:
             return self.reason
         if code is not None and code < 0:
+            if -code == signal.SIGABRT and sys.platform == "linux":  # how compiled code ends where memory is refused
+                return (
+                    f"Its process ended itself, most likely because it needs more than {self.limit / 1e9:.1f} GB of "
+                    "memory, the most it may take. Choose fewer rows or columns, or a smaller model."
+                )
             name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
             cause = "; perhaps the machine ran out of memory" if -code == 9 else ""
             return f"Its process was ended from outside ({name}){cause}. Start it again."

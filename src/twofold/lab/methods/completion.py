@@ -75,12 +75,17 @@ class Cells:
 
 
 def fill_blanks(model: Any, X: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the columns as `twofold apply` fills them."""
-    from twofold.analyses.apply.analysis import filled
+    """Return the columns as `twofold apply` fills them, guesses with the decimals of their column."""
+    import polars as pl
+
+    from twofold.analyses.apply.analysis import filled, round_like
 
     found = filled(model, X)
     assert found is not None
-    return found
+    return {
+        name: np.where(np.isnan(known), round_like(values, pl.Series(known)), known)
+        for (name, values), known in zip(found.items(), X.T, strict=True)
+    }
 
 
 def fill_all(model: Any, shape: tuple[int, int]) -> np.ndarray:
