@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -136,6 +137,7 @@ def watch(place: Any, *ids: str) -> Iterator[Any]:
 def test_a_job_ends_when_no_page_shows_it_any_more():
     with running(Limits(unseen=0.5, spares=1)) as place:
         id, other = (start(place, sweeps=10_000, wait=0.01) for _ in range(2))
+        wait_for(lambda: state(place, id)["kept"])  # its process may start for longer than it may be unseen
         with watch(place, id, other) as one:
             with watch(place, id):
                 wait_for(lambda: len(place.lab.jobs[id].seen_by) == 2)
@@ -158,7 +160,7 @@ def test_a_job_that_does_not_listen_is_ended(place):
 @pytest.mark.parametrize(
     ("then", "says"),
     [("die", "SIGKILL"), ("crash", "exit code 3"), ("error", "ValueError: two <b>"), ("refuse", "Clip it."),
-     ("memory", "memory")],
+     ("memory", "memory"), ("abort", "more than 0.5 GB of memory" if sys.platform == "linux" else "Start it again")],
 )  # fmt: skip
 def test_a_job_that_fails_says_why(place, then, says):
     id = start(place, sweeps=2, then=then)
@@ -330,6 +332,12 @@ def test_own_files_are_read_as_what_they_hold(place, tmp_path):
     answer = place.client.post(f"/api/jobs/{id}/labels", json=labels)
     assert answer.text.splitlines()[0] == "name,a,b,kind,label"
     assert [line.rsplit(",", 1)[1] for line in answer.text.splitlines()[1:]] == ["other", "", "late", "late"]
+
+
+def test_files_brought_at_once_wait_for_each_other(place):
+    bring = lambda i: place.client.post("/api/data", params={"name": f"{i}.csv"}, content=b"a,b\n1,2\n3,4\n5,7\n")  # noqa: E731
+    with ThreadPoolExecutor(12) as threads:
+        assert [answer.status_code for answer in threads.map(bring, range(12))] == [200] * 12
 
 
 # --- the command --------------------------------------------------------------------------------------------

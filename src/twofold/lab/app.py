@@ -182,11 +182,12 @@ def add_data(app: FastAPI, lab: Lab) -> None:
             raise Refused(400, f"The kind of data is one of {', '.join(KINDS)}.")
         name = display_name(name)
         path = lab.folder / f"upload-{secrets.token_hex(8)}{safe_endings(name)}"
-        try:
-            await receive_file(request, path)
-            return await lab.read(path, name, kind)
-        finally:
-            path.unlink(missing_ok=True)
+        async with lab.room:
+            try:
+                await receive_file(request, path)
+                return await lab.read(path, name, kind)
+            finally:
+                path.unlink(missing_ok=True)
 
     @app.get("/api/data/{id}")
     async def describe(id: str) -> dict[str, Any]:

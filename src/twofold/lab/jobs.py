@@ -26,6 +26,7 @@ from twofold.lab.process import Pool, Process
 from twofold.web.requests import Refused
 
 ALIVE = ("waiting", "running", "paused")
+MAX_FILES = 4  # of users, that are received or wait to be read; others are not received before there is room
 READY = ("done", "stopped")  # with a result: a stopped fit keeps what it has
 
 
@@ -138,7 +139,7 @@ class Lab:
         self.data_process: Process | None = None  # answers questions about data
         self.preparer: Process | None = None  # makes the example that takes seconds
         self.reader: Process | None = None  # reads users' files, one after the other
-        self.reading, self.waiting = asyncio.Lock(), 0
+        self.reading, self.room = asyncio.Lock(), asyncio.Semaphore(MAX_FILES)
         self.tasks: set[asyncio.Task[Any]] = set()
 
     # ---- processes ---------------------------------------------------------------------------------------------
@@ -470,10 +471,7 @@ class Lab:
 
     async def read(self, path: Path, name: str, kind: str | None = None, id: str | None = None) -> dict[str, Any]:
         """Read a file that lies at a path of ours, in a separate process."""
-        if self.waiting >= 4:
-            raise Refused(429, "Other files are still being read. Wait for them.")
         id = id or f"own-{secrets.token_hex(6)}"
-        self.waiting += 1
         try:
             async with self.reading:
                 reader = self.reader = self.pool.take() if self.reader is None or self.reader.ended else self.reader
@@ -484,8 +482,6 @@ class Lab:
                 self.reader.kill()
                 self.reader = None
             raise Refused(400, str(error)) from None
-        finally:
-            self.waiting -= 1
         self.uploads[id] = description
         shown = {job.data for job in self.jobs.values() if job.seen_by or job.status in ALIVE}
         unused = [one for one in self.uploads if one not in shown and one != id]

@@ -131,7 +131,14 @@ export function fitOn(rows) {
   showNew(shown.value.map(({data: d, method, settings}) => new Run({data: d, method, settings, rows})));
 }
 
-export async function take(file) {
+let reading = Promise.resolve();
+
+/** Files are sent one after the other, so that they leave the browser connections for all else. */
+export function take(file) {
+  reading = reading.then(() => bring(file));
+}
+
+async function bring(file) {
   trouble.value = '';
   status.value = `Reading ${file.name}.`;
   try {
