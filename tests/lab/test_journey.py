@@ -28,6 +28,13 @@ SHOWN = """() => {
     };
 }"""
 
+# Data that arrive meanwhile may take an option away, which no user could choose then.
+CHOOSE = """(select, value) => {
+    if (![...select.options].some(one => one.value === value && !one.disabled)) return;
+    select.value = value;
+    for (const kind of ['input', 'change']) select.dispatchEvent(new Event(kind, {bubbles: true}));
+}"""
+
 
 def write_files(folder: Path) -> list[Path]:
     """Write one small file of every kind that a user may bring."""
@@ -99,7 +106,7 @@ class Wanderer:
         select = self.page.locator(f"select[aria-labelledby={name}-title]")
         if select.count():
             values = select.locator("option:not([disabled])").evaluate_all("all => all.map(one => one.value)")
-            select.select_option(self.draw.choice(values))
+            select.evaluate(CHOOSE, self.draw.choice(values))
 
     def press(self, name: str) -> None:
         """Press a button of the first run, if it can be pressed."""
