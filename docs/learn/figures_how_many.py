@@ -27,7 +27,7 @@ def _whole(ax) -> None:
 def how_many_hidden() -> Figure:
     """An error that refits the code on the cells it counts, and one that hides them."""
     X, sizes = _plane(0, 240, 12, 3, 1.0), range(1, 11)
-    models = [LinearAutoencoder(k, random_state=0, max_iter=5000, tol=1e-6).fit(X[:160]) for k in sizes]
+    models = [LinearAutoencoder(k, random_state=0, max_iter=20_000, tol=1e-6).fit(X[:160]) for k in sizes]
     with style():
         figure = new_figure(9, 2.9)
         left, right = figure.subplots(1, 2)
