@@ -31,7 +31,7 @@ extensions = [
     "figures",
     "mathml",
 ]
-exclude_patterns = ["_build", "gallery/*.rst", "gallery/*.md"]
+exclude_patterns = ["_build", "gallery/*.rst", "gallery/*.md", "gallery/[!a]*/*.rst"]
 templates_path = ["_templates"]
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist", "substitution"]
 myst_substitutions = {"version": version}
