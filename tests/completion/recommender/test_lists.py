@@ -87,6 +87,7 @@ def test_twins_are_the_most_similar_users():
         assert "u3" in Recommender(model).fit(rows).similar_users("twin", n=6)["user"]
 
 
+@pytest.mark.soak  # a speed, which depends on the machine
 @pytest.mark.parametrize(("with_features", "milliseconds"), [(False, 0.5), (True, 2.0)])
 def test_a_list_takes_no_longer_than_a_server_has(with_features, milliseconds):
     rng = np.random.default_rng(0)
@@ -103,7 +104,7 @@ def test_a_list_takes_no_longer_than_a_server_has(with_features, milliseconds):
         assert sum(sizes) < 5 * kept["F"].nnz + 600 * len(kept["mean"])
     took = []
     for user in np.resize(rec.users_, 300).tolist():
-        start = time.perf_counter()
+        start = time.thread_time()
         rec.recommend(user)
-        took.append(time.perf_counter() - start)
-    assert 1000 * min(took) < milliseconds  # of a machine that does something else at the same time
+        took.append(time.thread_time() - start)
+    assert 1000 * min(took) < milliseconds, 1000 * min(took)  # of this thread: others may have the processor meanwhile
