@@ -131,8 +131,8 @@ def fit_merged(work: Work) -> Fitted:
     mixture, count = work.choice.mixture, work.n_groups  # type: ignore[union-attr]
     if count > len(work.choice.merging.groups):  # type: ignore[union-attr]
         raise InputError(
-            f"⟨n_clusters={count}⟩: merging gives at most {len(mixture.weights_)} here, the number of Gaussians that fit "
-            "the rows best. Use ⟨method=mixture⟩, which fits as many as it is told to."
+            f"⟨n_clusters={count}⟩: merging gives at most {len(mixture.weights_)} here, the number of Gaussians "
+            "that fit the rows best. Use ⟨method=mixture⟩, which fits as many as it is told to."
         )
     groups = work.choice.merging.into(count)  # type: ignore[union-attr]
     labels = groups[mixture.predict(work.plane.rows)]
